@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "commands.h"
 #include "device/host_machine.h"
 #include "output.h"
@@ -28,6 +29,7 @@ struct PlanFlags {
   std::string operators;
   std::string comm;
   std::string calibrate;
+  std::string trace;
   bool layers = false;
 
   /// Nothing where no file was named.
@@ -36,14 +38,16 @@ struct PlanFlags {
   }
 };
 
-plan::PlannedStep step_of(const PlannedExperiment& planned) {
+plan::PlannedStep step_of(const PlannedExperiment& planned, bool with_parts = false) {
   const train::Experiment& experiment = planned.experiment;
   const Datasets data = experiment.dataset.open();
+  parallel::StrategyContext context = train::strategy_context(experiment, *data.train);
+  context.team.has_timelines = with_parts;
   std::function<double(const OperatorCost&)> operator_s;
   if (planned.estimates)
     operator_s = [&estimates = *planned.estimates](const OperatorCost& cost) { return estimates.seconds(cost); };
   return plan::plan_step(
-      {.context = train::strategy_context(experiment, *data.train),
+      {.context = context,
        .make = experiment.strategy.make,
        .data = data.train,
        .loader = [&](parallel::Strategy& strategy) { return train::loader_options(experiment, strategy); },
@@ -176,6 +180,16 @@ void require_operators(const PlanFlags& flags) {
                                         .advice = "give one of them"});
 }
 
+void write_trace(const plan::PlanReport& report, const std::string& file) {
+  if (!report.times)
+    throw Error(ExitCode::config,
+                Mistake{.where = "--trace",
+                        .expected = "a timeline needs times, expected devices whose figures are known",
+                        .got = report.devices,
+                        .advice = "name the devices as 16xh200, or give --operators or --calibrate"});
+  write_file_atomically(file, report.trace());
+}
+
 std::optional<int64_t> memory_of(const plan::DeviceFigures* figures) {
   if (figures == nullptr || figures->memory_bytes == 0) return std::nullopt;
   return static_cast<int64_t>(figures->memory_bytes);
@@ -217,7 +231,7 @@ int plan_with(const PlanFlags& flags) {
       .hosts = static_cast<int>(planned.devices_of_hosts.size()),
       .device_memory_bytes = memory_of(planned.figures),
       .host_memory_bytes = planned.on_workers_here ? std::optional(host_memory_bytes()) : std::nullopt,
-      .step = step_of(planned),
+      .step = step_of(planned, !flags.trace.empty()),
       .places = places_of(planned, links),
       .times = {},
       .figures_source = {}};
@@ -227,6 +241,7 @@ int plan_with(const PlanFlags& flags) {
     if (planned.estimates->is_measured())
       report.shares = plan::shares_of(*planned.estimates, report.step.ranks.front().operators);
   }
+  if (!flags.trace.empty()) write_trace(report, flags.trace);
   print(flags.common, report.json(), report.text(terminal_width(STDOUT_FILENO)));
   return 0;
 }
@@ -256,6 +271,14 @@ Run add_plan_command(CLI::App& command) {
       .add_option("--comm", flags->comm,
                   "what CPU workers of several processes take to exchange: a file with what bench comm --json prints")
       ->type_name("FILE")
+      ->excludes(layers);
+  command
+      .add_option(
+          "--trace", flags->trace,
+          "writes a timeline of the step, as train --trace does, for Perfetto and chrome://tracing; a file that "
+          "is there is replaced")
+      ->type_name("FILE")
+      ->check([](const std::string& file) { return file.empty() ? "needs a value, got ''" : ""; })
       ->excludes(layers);
   return [flags] { return plan_with(*flags); };
 }

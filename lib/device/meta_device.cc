@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "device/timeline.h"
+
 namespace dptrain {
 namespace {
 
@@ -45,6 +47,24 @@ class NoMark final : public DeviceMark {
   void wait() override {}
 };
 
+/// Far enough apart that what has an operator in it is no moment, and is shown.
+using LoggedOperators = std::chrono::milliseconds;
+
+class LoggedTimeline final : public Timeline {
+ public:
+  explicit LoggedTimeline(OperatorLog& log) : log_(log) {}
+
+ private:
+  int64_t mark(bool) override { return static_cast<int64_t>(log_.size()); }
+  std::vector<Clock::time_point> moments(const std::vector<int64_t>& marks) override {
+    std::vector<Clock::time_point> moments;
+    for (const int64_t mark : marks) moments.emplace_back(LoggedOperators(mark));
+    return moments;
+  }
+
+  OperatorLog& log_;
+};
+
 /// It was logged as it was recorded.
 class LoggedWork final : public RecordedWork {
  public:
@@ -57,6 +77,12 @@ MetaDevice::MetaDevice(const DeviceId& id, const DeviceOptions& options)
     : Device(id, options, std::make_unique<AddressSpace>(id.kind)) {}
 
 MetaDevice::~MetaDevice() { forget_attached(); }
+
+std::unique_ptr<Timeline> MetaDevice::make_timeline() { return std::make_unique<LoggedTimeline>(*operator_log()); }
+
+int64_t MetaDevice::logged_operators(Clock::time_point moment) {
+  return std::chrono::duration_cast<LoggedOperators>(moment.time_since_epoch()).count();
+}
 
 // oneDNN's primitives are made for so many threads, and ask for as much workspace.
 void MetaDevice::enter_thread() { omp_set_num_threads(threads()); }

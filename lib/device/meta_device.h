@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 
+#include "base/clock.h"
 #include "device/device.h"
 #include "device/operator_log.h"
 
@@ -20,6 +21,11 @@ class MetaDevice final : public Device {
  public:
   MetaDevice(const DeviceId& id, const DeviceOptions& options);
   ~MetaDevice() override;
+
+  /// Its moments are numbers of operators, see `logged_operators`.
+  std::unique_ptr<Timeline> make_timeline() override;
+  /// How many operators the device had logged since its log was cleared, by a moment of its timeline.
+  static int64_t logged_operators(Clock::time_point moment);
 
   int64_t free_bytes() const override { return std::numeric_limits<int64_t>::max(); }
   void enter_thread() override;

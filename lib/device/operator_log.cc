@@ -39,12 +39,18 @@ size_t OperatorLog::begin(std::string_view name) {
   return costs_.size() - 1;
 }
 
-void OperatorLog::end(size_t number, int64_t left_bytes, double seconds) {
+void OperatorLog::end(size_t number, int64_t held_bytes_before, int64_t held_bytes, double seconds) {
   const std::lock_guard lock(mutex_);
   std::erase(open_, number);
   if (number >= costs_.size()) return;
-  costs_[number].bytes += std::max<int64_t>(0, left_bytes);
+  costs_[number].bytes += std::max<int64_t>(0, held_bytes - held_bytes_before);
+  costs_[number].held_bytes = held_bytes;
   costs_[number].seconds = seconds;
+}
+
+size_t OperatorLog::size() {
+  const std::lock_guard lock(mutex_);
+  return costs_.size();
 }
 
 void OperatorLog::clear() {

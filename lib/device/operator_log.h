@@ -14,6 +14,7 @@ struct OperatorCost {
   double flops = 0;  ///< of products: a multiplication and an addition are two; 0 of operators that only go over memory
   int64_t bytes = 0;          ///< of the tensors that it is given, and of the memory that it leaves taken: its results
   std::string operands = {};  ///< shapes of the tensors that it is given, "[64, 1, 28, 28] [20, 1, 5, 5]"
+  int64_t held_bytes = 0;     ///< that the device's tensors take at its end; 0: not known
   // On devices that compute:
   std::string way = {};  ///< the algorithm, of operators that have several: "winograd"
   double seconds = 0;    ///< with the operators inside
@@ -34,9 +35,11 @@ class OperatorLog {
   void add(std::string_view name, int64_t bytes);
   /// Returns its number. Operators may be made of others, which begin and end in between.
   size_t begin(std::string_view name);
-  /// `left_bytes`: of memory that it has taken and not given back.
-  void end(size_t number, int64_t left_bytes, double seconds = 0);
+  /// `held_bytes`: that the device's tensors took before it began, and take now.
+  void end(size_t number, int64_t held_bytes_before, int64_t held_bytes, double seconds = 0);
 
+  /// How many have begun.
+  size_t size();
   const std::vector<OperatorCost>& costs() const { return costs_; }
   void clear();
 

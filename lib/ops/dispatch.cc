@@ -56,7 +56,7 @@ void LoggedOperator::end() {
   } catch (const Error&) {
     // The device is broken; its next call says so.
   }
-  device_.operator_log()->end(number_, device_.allocator().in_use().total_bytes() - held_bytes_,
+  device_.operator_log()->end(number_, held_bytes_, device_.allocator().in_use().total_bytes(),
                               device_.computes() ? seconds_since(begun_) : 0);
 }
 

@@ -23,8 +23,11 @@ struct PhaseTimes {
 /// steps.
 class PhaseClock {
  public:
-  /// From now on phases of other than computing are shown there; null: nowhere.
-  void show_on(Timeline* timeline) { timeline_ = timeline; }
+  /// From now on updates are shown there, and waits for others where the thread's are the device's; null: nowhere.
+  void show_on(Timeline* timeline, bool shows_waits) {
+    timeline_ = timeline;
+    shows_waits_ = shows_waits;
+  }
   /// Ends the phase it is in and begins `phase`. Returns the one that ended.
   Phase enter(Phase phase) {
     const auto now = Clock::now();
@@ -42,7 +45,7 @@ class PhaseClock {
  private:
   void show(Phase next) {
     timeline_->end(std::exchange(shown_, Timeline::kNone));
-    if (next == Phase::communication) shown_ = timeline_->begin_phase("wait for others");
+    if (next == Phase::communication && shows_waits_) shown_ = timeline_->begin_phase("wait for others");
     if (next == Phase::optimizer) shown_ = timeline_->begin_phase("optimizer");
   }
 
@@ -50,6 +53,7 @@ class PhaseClock {
   Clock::time_point since_ = Clock::now();
   PhaseTimes times_;
   Timeline* timeline_ = nullptr;
+  bool shows_waits_ = false;
   int64_t shown_ = Timeline::kNone;
 };
 

@@ -7,6 +7,8 @@
 
 namespace dptrain::parallel {
 
+std::string step_name(int64_t step) { return fmt::format("step {}", step); }
+
 RankTimelines::RankTimelines(Device& device)
     : device_(device), computing_(device.make_timeline()), device_exchanges_(device.make_communication_timeline()) {
   device.show_on(computing_.get(), device_exchanges_.get());
@@ -25,7 +27,7 @@ void RankTimelines::do_step(int64_t step, const ShownSteps& shown, const std::fu
   if (step > shown.last) device_.show_on(nullptr, nullptr);
   keep(is_shown);
   {
-    const InSpan span(computing_.get(), fmt::format("step {}", step));
+    const InSpan span(computing_.get(), step_name(step));
     work();
   }
   if (!is_shown) return;

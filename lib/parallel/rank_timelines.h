@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "device/device.h"
@@ -16,6 +17,9 @@ struct ShownSteps {
 
   bool contains(int64_t step) const { return first <= step && step <= last; }
 };
+
+/// How a step is called there.
+std::string step_name(int64_t step);
 
 /// What a rank was at: a row of a picture.
 struct TimelineRow {

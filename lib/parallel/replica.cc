@@ -54,8 +54,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
       observer_(spec.observer),
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {
-  // A GPU's own row has no waits of the host's.
-  if (device.kind() == DeviceKind::cpu) clock_.show_on(device.timeline());
+  clock_.show_on(device.timeline(), device.kind() == DeviceKind::cpu && device.computes());
   if (observer_ == nullptr) return;
   model_->watch_stages([this](int stage, const Tensor& output, const nn::ForwardContext& context) {
     observer_->on_stage(*model_, stage, output, context.sample_ids);

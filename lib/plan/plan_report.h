@@ -39,6 +39,8 @@ struct PlanReport {
   std::string text(int width) const;
   /// One document; docs/plan.schema.json is its schema.
   std::string json() const;
+  /// The step's timeline, with `times`; see planned_timeline.h.
+  std::string trace() const;
 };
 
 }  // namespace dptrain::plan

@@ -2,6 +2,7 @@
 
 #include "plan/plan_report.h"
 #include "plan/plan_totals.h"
+#include "plan/planned_timeline.h"
 
 namespace dptrain::plan {
 namespace {
@@ -111,6 +112,15 @@ std::string PlanReport::json() const {
                                  {"pipeline", step.pipeline ? pipeline_json(*this) : ordered_json(nullptr)},
                                  {"ranks", ranks}};
   return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string PlanReport::trace() const {
+  const ordered_json about = {{"run", run},
+                              {"strategy", strategy},
+                              {"batch_size", step.batch_samples},
+                              {"devices", devices},
+                              {"planned_by", figures_source}};
+  return planned_trace(step, *times, about.dump());
 }
 
 }  // namespace dptrain::plan

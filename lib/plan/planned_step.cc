@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "device/meta_device.h"
 #include "plan/model_layers.h"
 
 namespace dptrain::plan {
@@ -95,6 +96,26 @@ class Batches {
   std::deque<std::shared_ptr<const Batch>> alive_;
 };
 
+/// Steps, and the parts of them.
+std::vector<PlannedPart> parts_of(const std::vector<parallel::TimelineRow>& rows) {
+  std::vector<PlannedPart> parts;
+  for (const parallel::TimelineRow& row : rows)
+    for (const TimelineSpan& span : row.spans)
+      if (span.is_phase)
+        parts.push_back({.name = span.name,
+                         .begin = static_cast<size_t>(MetaDevice::logged_operators(span.begin)),
+                         .end = static_cast<size_t>(MetaDevice::logged_operators(span.end))});
+  return parts;
+}
+
+/// What each rank has shown since the last call. Nothing is under way.
+std::vector<std::vector<PlannedPart>> take_parts(parallel::Strategy& strategy, size_t ranks) {
+  std::vector<std::vector<PlannedPart>> parts;
+  for (const auto& rows : strategy.take_timelines()) parts.push_back(parts_of(rows));
+  parts.resize(ranks);
+  return parts;
+}
+
 }  // namespace
 
 double PlannedRank::flops() const {
@@ -126,6 +147,8 @@ PlannedStep plan_step(const StepRequest& request) {
                    .ranks = {},
                    .store = {}};
   plan.ranks.resize(ranks);
+  // As long as it goes on, so that no step is recorded anew for being shown no more.
+  strategy->show_steps({.first = 1, .last = 2 * kSteps});
   for (size_t r = 0; r < ranks; ++r) strategy->take_costs(static_cast<int>(r));
   const auto keep_peaks = [&](const parallel::RankCosts& costs, PlannedRank& planned) {
     if (costs.peak_bytes <= planned.peak_bytes) return;
@@ -144,6 +167,7 @@ PlannedStep plan_step(const StepRequest& request) {
     }
     strategy->train_step(batch, {.step = step, .epoch = batches.epoch(), .learning_rate = 1});
     strategy->take_scores(true);
+    std::vector<std::vector<PlannedPart>> parts = take_parts(*strategy, ranks);
     for (size_t r = 0; r < ranks; ++r) {
       const auto rank = static_cast<int>(r);
       const parallel::RankCosts costs = strategy->take_costs(rank);
@@ -155,6 +179,8 @@ PlannedStep plan_step(const StepRequest& request) {
       planned.sent = costs.communication;
       planned.operators = strategy->device(rank).operator_log()->costs();
       planned.calls = calls[r];
+      planned.parts = std::move(parts[r]);
+      std::erase_if(planned.parts, [](const PlannedPart& part) { return part.name == parallel::step_name(kToldStep); });
     }
   }
   if (strategy->defers_updates()) {
@@ -174,8 +200,10 @@ PlannedStep plan_step(const StepRequest& request) {
         plan.following[r].ends.push_back({.operators = log_of(r)->costs().size(), .calls = calls[r].size()});
     }
     strategy->take_scores(true);
+    std::vector<std::vector<PlannedPart>> parts = take_parts(*strategy, ranks);
     for (size_t r = 0; r < ranks; ++r) {
       keep_peaks(strategy->take_costs(static_cast<int>(r)), plan.ranks[r]);
+      plan.following[r].parts = std::move(parts[r]);
       plan.following[r].operators = log_of(r)->costs();
       plan.following[r].calls = calls[r];
     }

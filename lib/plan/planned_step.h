@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "comm/meta_communicator.h"
@@ -16,6 +17,13 @@
 
 namespace dptrain::plan {
 
+/// A part of what a rank does: "forward 2", "layer1.0", "optimizer". Others may lie within it.
+struct PlannedPart {
+  std::string name;
+  size_t begin = 0;  ///< of its operators the first
+  size_t end = 0;    ///< behind the last of them; at least one more than that
+};
+
 /// What a rank holds in training, and what it does and sends in one step.
 struct PlannedRank {
   DeviceId device;
@@ -25,6 +33,7 @@ struct PlannedRank {
   CommCounts sent;
   std::vector<OperatorCost> operators;  ///< in order
   CallLog calls;                        ///< in order; those of all ranks are ends of the same collectives
+  std::vector<PlannedPart> parts = {};  ///< see StepRequest::context
 
   double flops() const;
 };
@@ -33,6 +42,7 @@ struct PlannedRank {
 struct FollowingSteps {
   std::vector<OperatorCost> operators;  ///< in order
   CallLog calls;                        ///< in order
+  std::vector<PlannedPart> parts = {};  ///< see StepRequest::context
   /// What it has done and started by the end of each step; all but the last of these are complete.
   struct End {
     size_t operators = 0;
@@ -56,7 +66,8 @@ struct PlannedStep {
 };
 
 struct StepRequest {
-  /// What strategies are made from; `team.devices` are those of the world's first ranks.
+  /// What strategies are made from; `team.devices` are those of the world's first ranks. With `team.has_timelines` the
+  /// parts of a step are told of, in the order in which they begin, what others lie within before these.
   parallel::StrategyContext context;
   std::function<std::unique_ptr<parallel::Strategy>(const parallel::StrategyContext&)> make;
   std::shared_ptr<const Dataset> data;

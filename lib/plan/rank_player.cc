@@ -41,11 +41,39 @@ std::optional<double> RankPlayer::relieved_at() const {
   return owed_ > 0 ? std::optional(now_ + owed_ / speed_) : std::nullopt;
 }
 
+double RankPlayer::comes_to(double computed_s) const {
+  const auto at = std::ranges::lower_bound(moments_, computed_s, {}, &Moment::computed_s);
+  if (at == moments_.begin()) return at->time;
+  const Moment& before = at[-1];
+  return before.time +
+         (at->time - before.time) * (computed_s - before.computed_s) / (at->computed_s - before.computed_s);
+}
+
+double RankPlayer::goes_on_from(double computed_s) const {
+  const auto behind = std::ranges::upper_bound(moments_, computed_s, {}, &Moment::computed_s);
+  return behind[-1].computed_s == computed_s ? behind[-1].time : comes_to(computed_s);
+}
+
+std::vector<Stretch> RankPlayer::operators() const {
+  std::vector<Stretch> operators;
+  for (size_t k = 0; k + 1 < seconds_before_.size() && seconds_before_[k + 1] <= moments_.back().computed_s; ++k)
+    operators.push_back({.begin = goes_on_from(seconds_before_[k]), .end = comes_to(seconds_before_[k + 1])});
+  return operators;
+}
+
+void RankPlayer::wait() {
+  if (state_ != State::waiting) waits_.push_back({.begin = now_, .end = now_});
+  state_ = State::waiting;
+}
+
 void RankPlayer::go_to(double time) {
   const double passed = std::max(0.0, time - now_);
   if (state_ != State::computing) {
     owed_ = time >= relieved_at().value_or(time) ? 0 : owed_ - passed * speed_;
-    if (state_ == State::waiting) times_.exposed_comm_s += passed;
+    if (state_ == State::waiting) {
+      times_.exposed_comm_s += passed;
+      waits_.back().end += passed;
+    }
   } else {
     const double beside = std::min(owed_, left_);
     if (time >= arrives_at()) {
@@ -60,6 +88,9 @@ void RankPlayer::go_to(double time) {
     times_.compute_s += passed;
   }
   now_ = std::max(now_, time);
+  if (passed == 0) return;
+  const double computed_s = seconds_before_[operators_before_event()] - left_;
+  moments_.push_back({.time = now_, .computed_s = std::max(computed_s, moments_.back().computed_s)});
 }
 
 void RankPlayer::pass_event() {

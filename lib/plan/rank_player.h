@@ -26,6 +26,12 @@ struct RankWork {
   std::vector<FollowingSteps::End> ends = {};  ///< of steps
 };
 
+/// From `begin` to `end`, in seconds since the first step began.
+struct Stretch {
+  double begin = 0;
+  double end = 0;
+};
+
 /// How long a rank has computed and waited.
 struct RankTimes {
   double compute_s = 0;  ///< operators, the optimizer's included, and sums and messages that take its core meanwhile
@@ -50,6 +56,9 @@ class RankPlayer {
   const RankTimes& times() const { return times_; }
   /// Up to the end of each step that it has come to.
   const std::vector<RankTimes>& times_of_ends() const { return ends_; }
+  /// When it has computed each operator, as far as it has come, and waited.
+  std::vector<Stretch> operators() const;
+  const std::vector<Stretch>& waits() const { return waits_; }
   /// Whether its cores have anything to do.
   bool is_busy() const { return state_ == State::computing || owed_ > 0; }
 
@@ -66,7 +75,7 @@ class RankPlayer {
 
   /// It has arrived at its event, and goes on.
   void pass_event();
-  void wait() { state_ = State::waiting; }
+  void wait();
   /// It has waited long enough, not for an event of its own.
   void go_on() { state_ = State::computing; }
   /// It has arrived at the end.
@@ -74,6 +83,9 @@ class RankPlayer {
 
  private:
   size_t operators_before_event() const;
+  /// When it had first computed so much, at a speed of 1, and when it went on from there.
+  double comes_to(double computed_s) const;
+  double goes_on_from(double computed_s) const;
 
   std::vector<RankEvent> events_;  ///< in the order in which it comes to them
   size_t next_ = 0;
@@ -86,6 +98,13 @@ class RankPlayer {
   double now_ = 0;
   RankTimes times_;
   std::vector<RankTimes> ends_;
+  /// How far it had come at some moments, between which it computes at one speed, or not at all.
+  struct Moment {
+    double time = 0;
+    double computed_s = 0;  ///< at a speed of 1
+  };
+  std::vector<Moment> moments_ = {{}};
+  std::vector<Stretch> waits_;
 };
 
 }  // namespace dptrain::plan

@@ -61,7 +61,10 @@ class Play {
         started_(operations_.all.size()),
         links_(operations_.all.size()),
         takes_cores_(request.estimates.figures().kind == DeviceKind::cpu) {
-    for (const RankWork& rank : work_) players_.emplace_back(rank);
+    for (const RankWork& rank : work_) {
+      players_.emplace_back(rank);
+      played_.emplace_back(rank.calls.size());
+    }
     held_until_.resize(players_.size());
     share_cores(0);
     if (!request.step.store || !request.step.store->served) return;
@@ -81,6 +84,7 @@ class Play {
       DPTRAIN_CHECK(player.event() == nullptr, "rank {} waits for call {} forever", r,
                     player.event()->call.value_or(work_[r].calls.size()));
       times.ranks.push_back(step_of(player));
+      times.courses.push_back({.operators = player.operators(), .waits = player.waits(), .calls = ended_calls(r)});
     }
     times.step_s = times.host_s + std::ranges::max(times.ranks, {}, &RankTimes::all_s).all_s();
     if (store_) {
@@ -98,6 +102,11 @@ class Play {
     const RankTimes &before = ends[ends.size() - 2], &after = ends.back();
     return {.compute_s = after.compute_s - before.compute_s,
             .exposed_comm_s = after.exposed_comm_s - before.exposed_comm_s};
+  }
+  std::vector<PlayedCall> ended_calls(size_t rank) const {
+    std::vector<PlayedCall> calls = played_[rank];
+    for (size_t k = 0; k < calls.size(); ++k) calls[k].end = end_of_call(rank, k);
+    return calls;
   }
   size_t steps() const { return std::max<size_t>(1, work_.front().ends.size()); }
 
@@ -129,10 +138,12 @@ class Play {
   /// Of what a rank waits for, as far as it is known.
   std::optional<double> end_of(size_t rank) const {
     if (held_until_[rank]) return held_until_[rank];
-    const RankEvent& event = *players_[rank].event();
-    const LoggedCall& call = call_of(rank, event);
+    return end_of_call(rank, *players_[rank].event()->call);
+  }
+  std::optional<double> end_of_call(size_t rank, size_t number) const {
+    const LoggedCall& call = work_[rank].calls[number];
     if (call.key && call.call.kind == CommKind::receive) return store_->pulled(*call.key);
-    return links_.end(operation_of(rank, event));
+    return links_.end(operations_.of_call[rank][number]);
   }
 
   /// When something happens to a rank next, as far as that is known.
@@ -177,7 +188,10 @@ class Play {
 
   void start(size_t rank, const RankEvent& event, double now) {
     const size_t operation = operation_of(rank, event);
-    if (++started_[operation] < operations_.all[operation].ends.size()) return;
+    played_[rank][*event.call].begin = now;
+    const auto& ends = operations_.all[operation].ends;
+    if (++started_[operation] < ends.size()) return;
+    for (const auto& end : ends) played_[end.rank][end.call].together = now;
     const LoggedCall& call = call_of(rank, event);
     if (!call.key)
       carry(operation, now);
@@ -247,6 +261,7 @@ class Play {
   LinkSchedule links_;
   const bool takes_cores_;
   std::vector<RankPlayer> players_;
+  std::vector<std::vector<PlayedCall>> played_;    ///< by rank and number; without their ends
   std::vector<std::optional<double>> held_until_;  ///< ranks that add up what they push
   double comm_s_ = 0;
   std::optional<StoreTimes> store_;

@@ -13,12 +13,28 @@
 
 namespace dptrain::plan {
 
+/// When a call of a rank was under way.
+struct PlayedCall {
+  double begin = 0;     ///< the rank has started it
+  double together = 0;  ///< all its ends have
+  /// Its result is there, or it has been sent; nothing where nobody knows or waits.
+  std::optional<double> end = {};
+};
+
+/// What a rank is at from moment to moment: of a step, or of some that follow on each other.
+struct RankCourse {
+  std::vector<Stretch> operators;  ///< by number
+  std::vector<Stretch> waits;      ///< for calls, in order
+  std::vector<PlayedCall> calls;   ///< by number
+};
+
 struct StepTimes {
   double step_s = 0;             ///< until the last rank is done
   double comm_s = 0;             ///< of all operations on their links, hidden or not
   double host_s = 0;             ///< that is neither
   double server_s = 0;           ///< of a store on servers: that the busiest server adds up and updates
   std::vector<RankTimes> ranks;  ///< of a step
+  std::vector<RankCourse> courses = {};
 
   /// The share of the ranks' time in which they don't compute, without `host_s`.
   double bubble() const;

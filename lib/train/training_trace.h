@@ -10,11 +10,10 @@
 
 namespace dptrain::train {
 
-/// What is shown of a training: steps, on a timeline that chrome://tracing and Perfetto draw, in the Trace Event Format
-/// ("Trace Event Format", Google, 2016): a process for each rank with a row for what it computes, rows for what it
-/// exchanges, and its memory; one for each process of the job with what its main thread does between.
+/// What is shown of a training: steps, as parallel/trace_events.h has them: a process for each rank, and one for each
+/// process of the job with what its main thread does between.
 ///
-/// Times are microseconds since the beginning of the training. Processes of one host share its clock; those of others
+/// Times are since the beginning of the training. Processes of one host share its clock; those of others
 /// set theirs when all have met, which is as far off as the meeting took.
 class TrainingTrace {
  public:

@@ -29,7 +29,7 @@ if (($(wc -w <<< "$yaml_files") > 1)); then
   echo "lib/config: ${yaml_files//$'\n'/ } include yaml-cpp; one file is to"
   bad=1
 fi
-only_in 'nlohmann/' '(lib/(config|train|plan)/[^/]*\.cc|lib/plan/printed_file\.h|(apps|tests)/.*)' 'lib/config/*.cc, lib/train/*.cc, lib/plan/*.cc, lib/plan/printed_file.h, which only they include, apps and tests'
+only_in 'nlohmann/' '(lib/(config|train|plan)/[^/]*\.cc|lib/parallel/trace_events\.cc|lib/plan/printed_file\.h|(apps|tests)/.*)' 'lib/config/*.cc, lib/parallel/trace_events.cc, lib/train/*.cc, lib/plan/*.cc, lib/plan/printed_file.h, which only they include, apps and tests'
 only_in 'oneapi/dnnl/|dnnl' 'lib/ops/onednn[^/]*\.(h|cc)' 'lib/ops/onednn*'
 only_in 'omp\.h' 'lib/device/[^/]*' 'lib/device'
 only_in 'zlib\.h' '(lib/data/[^/]*gzip[^/]*\.cc|tests/.*)' 'lib/data/*gzip*.cc and tests'

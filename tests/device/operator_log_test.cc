@@ -12,9 +12,9 @@ TEST(OperatorLog, TheWayIsThatOfTheInnermostOpenOperator) {
   const size_t outer = log.begin("conv2d");
   const size_t inner = log.begin("reorder");
   log.goes_by("tiles");
-  log.end(inner, 0, 0);
+  log.end(inner, 0, 0, 0);
   log.goes_by("winograd");
-  log.end(outer, 0, 0);
+  log.end(outer, 0, 0, 0);
   log.goes_by("nothing's");
   ASSERT_EQ(log.costs().size(), 2u);
   EXPECT_EQ(log.costs()[0].way, "winograd");

@@ -584,5 +584,36 @@ TEST_F(PlanTest, RefusesWhatItCannotTell) {
   expect_refused(plan({"--set", "memory_limit=1000000"}), 71, {"limit of 1000000"});
 }
 
+TEST_F(PlanTest, TheTimelineIsOfTheStep) {
+  const json document = planned({"--devices", "4xh200", "--trace", "step.json"});
+  const json trace = json_of("step.json");
+  EXPECT_EQ(trace["otherData"]["devices"], "4xh200");
+  EXPECT_EQ(trace["otherData"]["strategy"], "ddp");
+  std::vector<double> waits(4);
+  for (const json& event : trace["traceEvents"]) {
+    if (event["name"] == "process_name") {
+      EXPECT_EQ(event["args"]["name"], fmt::format("rank {0} (cuda:{0})", event["pid"].get<int>()));
+    }
+    if (event["ph"] != "X") continue;
+    if (event["name"] == "step") {
+      EXPECT_NEAR(event["dur"].get<double>(), 1e6 * document["time"]["step_s"].get<double>(), 0.01);
+    }
+    if (event["name"] == "wait for others") waits.at(event["pid"].get<size_t>()) += event["dur"].get<double>();
+  }
+  EXPECT_GT(waits[0], 0);
+  EXPECT_NEAR(waits[0], 1e6 * document["ranks"][0]["time"]["exposed_comm_s"].get<double>(), 0.1);
+  // One that is there is replaced.
+  planned({"--devices", "2xh200", "--trace", "step.json"});
+  EXPECT_EQ(json_of("step.json")["otherData"]["devices"], "2xh200");
+}
+
+TEST_F(PlanTest, ATimelineWithoutTimesIsRefused) {
+  expect_refused(plan({"--trace", "step.json"}), 78, {"--trace", "figures are known", "cpu:0, cpu:1", "16xh200"});
+  EXPECT_FALSE(exists("step.json"));
+  expect_refused(plan({"--devices", "2xh200", "--trace", ""}), 64, {"--trace", "needs a value"});
+  expect_refused(plan({"--layers", "--trace", "step.json"}), 64, {"--trace", "--layers"});
+  expect_refused(plan({"--devices", "2xh200", "--trace", "no/step.json"}), 74, {"no/step.json"});
+}
+
 }  // namespace
 }  // namespace dptrain

@@ -233,6 +233,37 @@ TEST(StepTimes, CoresThatExchangeAreSharedToo) {
   EXPECT_DOUBLE_EQ(times.ranks[1].exposed_comm_s, 8);
 }
 
+void expect_stretches(const std::vector<plan::Stretch>& got, const std::vector<std::pair<double, double>>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_DOUBLE_EQ(got[i].begin, expected[i].first) << i;
+    EXPECT_DOUBLE_EQ(got[i].end, expected[i].second) << i;
+  }
+}
+
+TEST(StepTimes, TellWhenEachOperatorWaitAndCallWas) {
+  // Rank 0 starts the sum at 3 and hides 4 s of it; rank 1 comes at 5. Two rounds and 8 bytes take ten seconds from
+  // then.
+  const auto times = times_of(step_of({{3, 4, 5}, {5, 4, 1}}, {call_of(CommKind::all_reduce, 8, 1, 2)}));
+  expect_stretches(times.courses[0].operators, {{0, 3}, {3, 7}, {15, 20}});
+  expect_stretches(times.courses[0].waits, {{7, 15}});
+  expect_stretches(times.courses[1].operators, {{0, 5}, {5, 9}, {15, 16}});
+  expect_stretches(times.courses[1].waits, {{9, 15}});
+  for (const size_t rank : {0, 1}) {
+    const plan::PlayedCall& sum = times.courses[rank].calls.at(0);
+    EXPECT_DOUBLE_EQ(sum.begin, rank == 0 ? 3 : 5);
+    EXPECT_DOUBLE_EQ(sum.together, 5);
+    EXPECT_DOUBLE_EQ(sum.end.value(), 15);
+  }
+}
+
+TEST(StepTimes, OperatorsLastLongerWhereCoresAreShared) {
+  // Of the first worker's second operator a second is computed beside the other worker, at half of the core.
+  const auto times = on_cores(step_of({{2, 3}, {3}}, {}), 1, 1, WorldShape({2}));
+  expect_stretches(times.courses[0].operators, {{0, 4}, {4, 8}});
+  expect_stretches(times.courses[1].operators, {{0, 6}});
+}
+
 TEST(OperatorSeconds, AreThoseOfProductsOrOfMemory) {
   const DeviceFigures& h200 = *plan::find_device("h200");
   const OperatorCost product{.name = "linear", .flops = 1e12, .bytes = 1000};
