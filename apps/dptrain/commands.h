@@ -14,6 +14,8 @@ Run add_eval_command(CLI::App& command);
 Run add_predict_command(CLI::App& command);
 Run add_compare_command(CLI::App& command);
 Run add_verify_command(CLI::App& command);
+Run add_bless_command(CLI::App& command);
+Run add_gate_command(CLI::App& command);
 Run add_plan_command(CLI::App& command);
 Run add_table_command(CLI::App& command);
 Run add_report_command(CLI::App& command);

@@ -33,7 +33,7 @@ struct Command {
 };
 
 /// The table of commands. Without one of them, `train` is meant.
-constexpr std::array<Command, 12> kCommands = {{
+constexpr std::array<Command, 14> kCommands = {{
     {"train", "run an experiment (also: dptrain --config FILE)", "dptrain --config lenet_ddp_2cpu", add_train_command},
     {"eval", "print loss and accuracy of a checkpoint on the test split",
      "dptrain eval --config lenet_ddp_2cpu --checkpoint runs/lenet_ddp_2cpu", add_eval_command},
@@ -43,6 +43,10 @@ constexpr std::array<Command, 12> kCommands = {{
      "dptrain compare --config lenet_ddp_2cpu --strategies single,ddp", add_compare_command},
     {"verify", "compare every strategy that fits the devices with single, layer by layer",
      "dptrain verify --config lenet_ddp_2cpu", add_verify_command},
+    {"bless", "write what an experiment's first steps come to, for gate",
+     "dptrain bless --config lenet_ddp_2cpu -o lenet.json", add_bless_command},
+    {"gate", "train the first steps again, and hold them to what bless has written",
+     "dptrain gate lenet.json --config lenet_ddp_2cpu", add_gate_command},
     {"plan", "print memory, operators, messages and time of a step before it is run, or a model's layers",
      "dptrain plan --config resnet18_2gpu --devices 2xh200", add_plan_command},
     {"table", "print a table of runs, finished or running, and what they differ in", "dptrain table runs",

@@ -5,7 +5,7 @@ namespace dptrain {
 /// Exit codes of the program, after sysexits.h, so that a script can branch on them.
 enum class ExitCode : int {
   ok = 0,
-  assertion_failed = 1,  ///< an assertion of `compare` or `verify` did not hold
+  assertion_failed = 1,  ///< an assertion of `compare`, or what `verify` or `gate` asks for, did not hold
   usage = 64,            ///< the command line
   bad_data = 65,         ///< a data file or checkpoint that is there, but wrong
   missing_file = 66,

@@ -28,7 +28,8 @@ std::string config_of(const ResumePoint& from) {
   return {};
 }
 
-/// `except` are keys that a training may go on with whatever they say.
+}  // namespace
+
 std::string changes_between(const std::string& before, const std::string& now, const std::vector<std::string>& except) {
   const auto keys =
       without_options_of_names(differing_keys({parse_config(before, "before"), parse_config(now, "now")}, except));
@@ -43,8 +44,6 @@ std::string changes_between(const std::string& before, const std::string& now, c
   }
   return fmt::format("{}", fmt::join(changes, ", "));
 }
-
-}  // namespace
 
 std::string changes_since(const ResumePoint& from, const std::string& config) {
   if (from.checkpoint.config_hash == sha256_of(config)) return {};

@@ -2,13 +2,18 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "train/checkpoint.h"
 
 namespace dptrain::train {
 
+/// What a configuration, resolved, says otherwise than another, but for keys `except` of the top level: "learning_rate
+/// 0.1 -> 0.05, ema none -> 0.99". "" where that is nothing.
+std::string changes_between(const std::string& before, const std::string& now, const std::vector<std::string>& except);
+
 /// What a configuration, resolved, says otherwise than the one that a checkpoint was written under, but for name and
-/// devices: "learning_rate 0.1 -> 0.05, ema none -> 0.99". "" where nothing is; "the configuration" where that one
+/// devices, as changes_between. "the configuration" where that one
 /// isn't in the checkpoint's run any more.
 std::string changes_since(const ResumePoint& from, const std::string& config);
 

@@ -1,13 +1,13 @@
 #include "train/step_trace.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <mutex>
 #include <utility>
 
 #include "ops/reorder.h"
 #include "train/initial_weights.h"
+#include "train/nudged_weights.h"
 #include "train/strategy_context.h"
 #include "train/trainer.h"
 #include "train/whole_batches.h"
@@ -91,15 +91,6 @@ void reorder(Batch& batch, const TraceOptions& options, const Experiment& experi
   for (MicroBatch& micro : batch.micro_batches)
     micro.parts[0] = load_part(data, reordered(micro.parts[0].sample_ids, options.order), device,
                                {.augmentations = experiment.augmentations, .epoch = epoch});
-}
-
-void nudge_weights(parallel::Strategy& strategy, int roundings) {
-  std::vector<nn::NamedValues> state = strategy.state_dict();
-  const double share = roundings * std::ldexp(1.0, -24);
-  for (nn::NamedValues& tensor : state)
-    for (size_t i = 0; i < tensor.values.size(); ++i)
-      tensor.values[i] = static_cast<float>(tensor.values[i] * (i % 2 == 0 ? 1 + share : 1 - share));
-  strategy.restore({.model = state, .optimizer = {}, .average = {}, .loss_scale = {}});
 }
 
 /// By parameter, the sum of all ranks' "residual.RANK.NAME", multiplied as gradients are in fp16.

@@ -46,8 +46,7 @@ enum class SampleOrder {
 struct TraceOptions {
   int64_t steps = 1;
   SampleOrder order = SampleOrder::drawn;  ///< another one than drawn: of `single` alone
-  /// How many roundings weights begin off, 2^-24 of themselves each: every second one above, the others below.
-  int nudge_roundings = 0;
+  int nudge_roundings = 0;                 ///< that weights begin off; see nudge_weights
   parallel::PlantedFault planted = parallel::PlantedFault::none;
   bool unsent = false;  ///< of the first step; before that there is nothing
   const StopSignal* stop = nullptr;

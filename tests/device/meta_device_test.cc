@@ -1,10 +1,12 @@
 #include "device/meta_device.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
 
 #include "device/parallel_for.h"
+#include "device/timeline.h"
 
 namespace dptrain {
 namespace {
@@ -61,13 +63,34 @@ TEST(OperatorLog, CountsATensorOnceAndWhatAnOperatorLeaves) {
   log.touches(&a, 100);
   log.multiplies(7);
   const size_t outer = log.begin("outer");
-  log.end(log.begin("inner"), -5);
-  log.end(outer, 1);
+  log.end(log.begin("inner"), 5, 0);
+  log.end(outer, 0, 1);
   ASSERT_EQ(log.costs().size(), 2u);
   EXPECT_EQ(log.costs()[0].bytes, 111);
   EXPECT_EQ(log.costs()[0].flops, 7);
   EXPECT_EQ(log.costs()[1].name, "inner");
   EXPECT_EQ(log.costs()[1].bytes, 0);
+}
+
+TEST(MetaDevice, ItsTimelineCountsOperators) {
+  const auto device = meta(DeviceKind::cpu);
+  const auto timeline = device->make_timeline();
+  timeline->keep(true);
+  const auto log = [&](const char* name) { device->operator_log()->add(name, 1); };
+  log("before");
+  const int64_t outer = timeline->begin_phase("forward");
+  log("first");
+  const int64_t inner = timeline->begin_phase("fc1");
+  log("second");
+  log("third");
+  timeline->end(inner);
+  timeline->end(outer);
+  timeline->settle();
+  std::vector<std::string> spans;
+  for (const TimelineSpan& span : timeline->take())
+    spans.push_back(fmt::format("{} {}-{}", span.name, MetaDevice::logged_operators(span.begin),
+                                MetaDevice::logged_operators(span.end)));
+  EXPECT_EQ(spans, (std::vector<std::string>{"forward 1-4", "fc1 2-4"}));
 }
 
 }  // namespace

@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/counted.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "commands.h"
+#include "first_steps_command.h"
+#include "output.h"
+
+namespace dptrain::app {
+namespace {
+
+struct BlessFlags {
+  ConfigFlags common;
+  std::string file;
+  int64_t steps = 20;
+};
+
+/// Before anything is trained.
+void require_folder_of(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  std::error_code none;
+  if (!std::filesystem::is_directory(folder, none))
+    throw Error(ExitCode::io, Mistake{.where = file.string(),
+                                      .expected = "expected a folder that is there",
+                                      .got = folder.string(),
+                                      .advice = "make it, or choose another"});
+}
+
+std::string said_of(const train::Blessing& blessing, const BlessFlags& flags) {
+  const auto& steps = blessing.first.steps;
+  const auto share = [&](size_t i) { return 100 * blessing.loss_bounds[i] / std::abs(steps[i].loss); };
+  return fmt::format("{}: {} of {}; losses may be {:.2g} % off in step 1, {:.2g} % in step {}\n", flags.file,
+                     counted(flags.steps, "step"), blessing.run, share(0), share(steps.size() - 1), steps.size());
+}
+
+int bless_with(const BlessFlags& flags) {
+  require_folder_of(flags.file);
+  const auto blessing = train_first_steps(flags.common, flags.steps, true);
+  if (!blessing) return 0;
+  const std::string json = blessing->json();
+  write_file_atomically(flags.file, json);
+  if (flags.common.json)
+    write_output(json);
+  else if (!flags.common.quiet)
+    write_output(said_of(*blessing, flags));
+  return 0;
+}
+
+}  // namespace
+
+Run add_bless_command(CLI::App& command) {
+  auto flags = std::make_shared<BlessFlags>();
+  flags->common.add_to(command, {.out = "takes no part in this command, which makes no run"});
+  command
+      .add_option("-o", flags->file,
+                  "what they came to, a file of JSON for dptrain gate; one that is there is replaced")
+      ->required()
+      ->check([](const std::string& file) { return file.empty() ? "needs a value, got ''" : ""; })
+      ->type_name("FILE");
+  command.add_option("--steps", flags->steps, "training steps, which are trained four times")
+      ->check(CLI::Range(int64_t{1}, int64_t{10'000}))
+      ->type_name("N");
+  return [flags] { return bless_with(*flags); };
+}
+
+}  // namespace dptrain::app

@@ -1,0 +1,44 @@
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "commands.h"
+#include "first_steps_command.h"
+#include "output.h"
+#include "train/gate_report.h"
+
+namespace dptrain::app {
+namespace {
+
+struct GateFlags {
+  ConfigFlags common;
+  std::string file;
+};
+
+int gate_with(const GateFlags& flags) {
+  const train::Blessing blessed = train::read_blessing(flags.file);
+  const auto now = train_first_steps(flags.common, static_cast<int64_t>(blessed.first.steps.size()), false);
+  if (!now) return 0;
+  const train::GateReport report{.blessed = blessed, .now = *now, .file = flags.file};
+  if (flags.common.json)
+    write_output(report.json() + "\n");
+  else if (!flags.common.quiet)
+    write_output(report.text(terminal_width(STDOUT_FILENO)));
+  const std::vector<std::string> failures = report.failures();
+  if (!failures.empty()) throw Error(ExitCode::assertion_failed, failures);
+  return 0;
+}
+
+}  // namespace
+
+Run add_gate_command(CLI::App& command) {
+  auto flags = std::make_shared<GateFlags>();
+  command.add_option("file", flags->file, "what dptrain bless has written")->required()->type_name("FILE");
+  flags->common.add_to(command);
+  return [flags] { return gate_with(*flags); };
+}
+
+}  // namespace dptrain::app

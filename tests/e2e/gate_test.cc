@@ -1,0 +1,86 @@
+// dptrain bless and gate: what a later training is held to.
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+using nlohmann::json;
+using testing::Arguments;
+using testing::Finished;
+
+class GateTest : public testing::CommandTest {
+ protected:
+  Finished bless(Arguments more = {}) const {
+    more.insert(more.begin(), {"bless", "--config", "digits.yaml", "--steps", "6", "-o", "blessed.json"});
+    return run(more);
+  }
+  Finished gate(Arguments more = {}) const {
+    more.insert(more.begin(), {"gate", "blessed.json", "--config", "digits.yaml"});
+    return run(more);
+  }
+};
+
+TEST_F(GateTest, ARerunPassesAndAChangedRateFails) {
+  const Finished blessed = bless();
+  ASSERT_EQ(blessed.exit, 0) << blessed.err;
+  EXPECT_NE(blessed.out.find("blessed.json: 6 steps of digits"), std::string::npos) << blessed.out;
+  EXPECT_EQ(violations("blessing.schema.json", json_of("blessed.json")), Arguments());
+  const Finished again = gate({"--json"});
+  ASSERT_EQ(again.exit, 0) << again.err;
+  const json report = json::parse(again.out);
+  EXPECT_EQ(violations("gate.schema.json", report), Arguments());
+  EXPECT_TRUE(report["passed"]);
+  for (const json& finding : report["findings"]) EXPECT_EQ(finding["verdict"], "equal") << finding;
+
+  const Finished changed = gate({"--set", "learning_rate=0.051", "--quiet"});
+  expect_failed(changed, 1, {"learning rate of step 1: 0.051, expected the blessed", "changed since: learning_rate"});
+  const Finished momentum = gate({"--set", "optimizer={name: sgd, momentum: 0.3}", "--quiet"});
+  expect_failed(momentum, 1, {"loss of step", "changed since: ", "optimizer"});
+  EXPECT_FALSE(exists("runs"));
+}
+
+TEST_F(GateTest, TheSameSamplesOnOtherDevicesPass) {
+  ASSERT_EQ(bless({"--devices", "cpu:0"}).exit, 0);
+  for (const char* strategy : {"ddp", "data_parallel", "kvstore"}) {
+    const Finished finished = gate({"--devices", "cpu:0-1", "--set", std::string("strategy=") + strategy});
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    EXPECT_NE(finished.out.find("not compared"), std::string::npos) << finished.out;
+  }
+}
+
+TEST_F(GateTest, ABlessedFileIsReplacedWhole) {
+  ASSERT_EQ(bless().exit, 0);
+  const std::string before = text("blessed.json");
+  const Finished diverged = bless({"--set", "learning_rate=1e30"});
+  expect_failed(diverged, 79, {"the loss of step", "nothing was written"});
+  EXPECT_EQ(text("blessed.json"), before);
+  ASSERT_EQ(bless({"--set", "seed=7"}).exit, 0);
+  EXPECT_NE(text("blessed.json"), before);
+}
+
+TEST_F(GateTest, WhatCantBeHeldToEachOtherIsRefused) {
+  ASSERT_EQ(bless().exit, 0);
+  expect_refused({"gate", "none.json", "--config", "digits.yaml"}, 66, {"none.json"});
+  folder_.write("damaged.json", "{}");
+  expect_refused({"gate", "damaged.json", "--config", "digits.yaml"}, 65, {"damaged.json", "dptrain bless"});
+  for (const char* measured : {"strategy=auto", "split=auto"})
+    expect_refused({"gate", "blessed.json", "--config", "digits.yaml", "--set", measured}, 78, {"measured", "auto"});
+  expect_refused({"bless", "--config", "digits.yaml", "-o", "no/blessed.json"}, 74, {"no/blessed.json", "folder"});
+  expect_refused({"bless", "--config", "digits.yaml"}, 64, {"-o"});
+  expect_refused({"bless", "--config", "digits.yaml", "-o", "x.json", "--steps", "0"}, 64, {"--steps"});
+}
+
+/// What LeNet's first steps came to on a processor with AVX-512 and bf16 at 62b3abb92a23.
+TEST_F(GateTest, LeNetTrainsAsItDid) {
+  const std::string blessed = testing::source_file("tests/golden/blessed/lenet_ddp_2cpu.json");
+  for (const Arguments& other :
+       {Arguments{}, Arguments{"--set", "strategy=data_parallel"}, Arguments{"--devices", "cpu:0"}}) {
+    Arguments all = {"gate", blessed, "--config", "lenet_ddp_2cpu"};
+    all.insert(all.end(), other.begin(), other.end());
+    const Finished finished = run(all);
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+  }
+}
+
+}  // namespace
+}  // namespace dptrain
