@@ -1,8 +1,8 @@
 #include "comm/staged_communicator.h"
 
-#include <cstddef>
+#include <map>
+#include <mutex>
 #include <utility>
-#include <vector>
 
 #include "comm/comm_call.h"
 #include "comm/message_work.h"
@@ -10,24 +10,56 @@
 namespace dptrain {
 namespace {
 
-/// A copy of a buffer on the host, for as long as a call needs it.
-class Staged {
+/// Host memory that the device copies from and to without the runtime's staging in between. Calls take the same sizes
+/// step after step: what one gives back another takes.
+class HostStaging {
  public:
-  Staged(Device& device, const CommBuffer& buffer) : device_(device), buffer_(buffer) {
-    bytes_.resize(static_cast<size_t>(buffer.bytes()));
+  explicit HostStaging(Device& device) : device_(device) {}
+
+  std::unique_ptr<HostMemory> take(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto kept = free_.find(bytes);
+    if (kept == free_.end()) return device_.host_memory(bytes);
+    return std::move(free_.extract(kept).mapped());
   }
-  CommBuffer on_host() { return {.data = bytes_.data(), .elements = buffer_.elements, .dtype = buffer_.dtype}; }
-  void fetch() {
-    if (!bytes_.empty()) device_.download(bytes_.data(), buffer_.data, buffer_.bytes());
+  void give_back(int64_t bytes, std::unique_ptr<HostMemory> memory) {
+    const std::lock_guard lock(mutex_);
+    free_.emplace(bytes, std::move(memory));
   }
-  void bring_back() {
-    if (!bytes_.empty()) device_.upload(buffer_.data, bytes_.data(), buffer_.bytes());
-  }
+  Device& device() { return device_; }
 
  private:
   Device& device_;
+  std::mutex mutex_;
+  std::multimap<int64_t, std::unique_ptr<HostMemory>> free_;  ///< by size
+};
+
+/// A copy of a buffer on the host, for as long as a call needs it.
+class Staged {
+ public:
+  Staged(HostStaging& staging, const CommBuffer& buffer) : staging_(&staging), buffer_(buffer) {
+    if (buffer.bytes() > 0) memory_ = staging.take(buffer.bytes());
+  }
+  ~Staged() {
+    if (memory_) staging_->give_back(buffer_.bytes(), std::move(memory_));
+  }
+  Staged(Staged&&) = default;
+  Staged& operator=(Staged&&) = delete;
+
+  CommBuffer on_host() const {
+    return {.data = memory_ ? memory_->data() : nullptr, .elements = buffer_.elements, .dtype = buffer_.dtype};
+  }
+  void fetch() {
+    if (memory_) staging_->device().download(memory_->data(), buffer_.data, buffer_.bytes());
+  }
+  void bring_back() {
+    if (memory_) staging_->device().upload(buffer_.data, memory_->data(), buffer_.bytes());
+  }
+
+ private:
+  HostStaging* staging_;
   CommBuffer buffer_;
-  std::vector<std::byte> bytes_;
+  std::unique_ptr<HostMemory> memory_;
 };
 
 class Done final : public CommWork {
@@ -50,7 +82,7 @@ struct StagedMessage {
 
 class StagedCommunicator final : public Communicator {
  public:
-  StagedCommunicator(Device& device, std::unique_ptr<Communicator> host) : device_(device), host_(std::move(host)) {}
+  StagedCommunicator(Device& device, std::unique_ptr<Communicator> host) : staging_(device), host_(std::move(host)) {}
 
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
@@ -88,14 +120,14 @@ class StagedCommunicator final : public Communicator {
   }
   std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) override {
     check_call({.kind = CommKind::send, .in = buffer, .other = peer}, rank(), size());
-    StagedMessage message{.staged = Staged(device_, buffer), .receives = false};
+    StagedMessage message{.staged = Staged(staging_, buffer), .receives = false};
     message.staged.fetch();
     message.on_host = host_->start_send(message.staged.on_host(), peer);
     return std::make_unique<MessageWork<StagedMessage>>(std::move(message));
   }
   std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) override {
     check_call({.kind = CommKind::receive, .out = buffer, .other = peer}, rank(), size());
-    StagedMessage message{.staged = Staged(device_, buffer), .receives = true};
+    StagedMessage message{.staged = Staged(staging_, buffer), .receives = true};
     message.on_host = host_->start_receive(message.staged.on_host(), peer);
     return std::make_unique<MessageWork<StagedMessage>>(std::move(message));
   }
@@ -114,7 +146,7 @@ class StagedCommunicator final : public Communicator {
   template <class Call>
   void in_place(const CommCall& checked, const Call& call) {
     check_call(checked, rank(), size());
-    Staged staged(device_, checked.in);
+    Staged staged(staging_, checked.in);
     staged.fetch();
     call(staged.on_host());
     staged.bring_back();
@@ -122,13 +154,13 @@ class StagedCommunicator final : public Communicator {
   template <class Call>
   void from_to(const CommCall& checked, const Call& call) {
     check_call(checked, rank(), size());
-    Staged from(device_, checked.in), to(device_, checked.out);
+    Staged from(staging_, checked.in), to(staging_, checked.out);
     from.fetch();
     call(from.on_host(), to.on_host());
     to.bring_back();
   }
 
-  Device& device_;
+  HostStaging staging_;
   std::unique_ptr<Communicator> host_;
 };
 

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "device/cuda_check.h"
 #include "device/cuda_graph.h"
@@ -72,16 +75,38 @@ std::atomic<int>& captures_on(int gpu) {
   return counts[static_cast<size_t>(gpu) % counts.size()];
 }
 
+/// The one that the calling thread makes, on a GPU that has its number; there is none where it is -1.
+thread_local int captured_here = -1;
+
 class Capturing {
  public:
-  explicit Capturing(int gpu) : count_(captures_on(gpu)) { ++count_; }
-  ~Capturing() { --count_; }
+  explicit Capturing(int gpu) : count_(captures_on(gpu)) {
+    ++count_;
+    captured_here = gpu;
+  }
+  ~Capturing() {
+    captured_here = -1;
+    --count_;
+  }
   Capturing(const Capturing&) = delete;
   Capturing& operator=(const Capturing&) = delete;
 
  private:
   std::atomic<int>& count_;
 };
+
+/// Waits until nobody captures on the GPU: what other replicas on it do, which wait for nobody meanwhile. False where
+/// the calling thread does so itself, or they take too long.
+bool outlasts_captures(int gpu) {
+  constexpr double kLongestS = 5;
+  if (captured_here == gpu) return false;
+  const auto deadline = deadline_in(kLongestS);
+  while (captures_on(gpu) > 0) {
+    if (Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
+}
 
 /// Makes the GPU current before members are made on it.
 std::unique_ptr<MemorySource> memory_of(int index) {
@@ -92,7 +117,10 @@ std::unique_ptr<MemorySource> memory_of(int index) {
 }  // namespace
 
 CudaDevice::CudaDevice(DeviceId id, const DeviceOptions& options)
-    : Device(id, options, memory_of(id.index)), deterministic_(options.deterministic), tf32_(options.tf32) {
+    : Device(id, options, memory_of(id.index)),
+      deterministic_(options.deterministic),
+      tf32_(options.tf32),
+      records_(options.records) {
   cuda_check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, id.index),
              "cudaDeviceGetAttribute");
   allocator().settle_before_release([this] { return settle(); });
@@ -109,7 +137,7 @@ CudaDevice::~CudaDevice() {
 
 bool CudaDevice::settle() noexcept {
   // cudaFree may wait for all of a GPU's work, which spoils what any of its streams captures.
-  if (captures_on(id().index) > 0) return false;
+  if (!outlasts_captures(id().index)) return false;
   return cudaStreamSynchronize(compute_.get()) == cudaSuccess &&
          cudaStreamSynchronize(communication_.get()) == cudaSuccess;
 }

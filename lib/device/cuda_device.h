@@ -45,7 +45,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<DeviceMark> make_mark() override;
   std::unique_ptr<Timeline> make_timeline() override;
   std::unique_ptr<Timeline> make_communication_timeline() override;
-  bool can_record() const override { return operator_log() == nullptr; }
+  bool can_record() const override { return records_ && operator_log() == nullptr; }
   std::unique_ptr<RecordedWork> record(const std::function<void()>& give) override;
 
   /// Goes on around the host's waits for this device: calls `wait`. For who watches what a process waits for.
@@ -68,6 +68,7 @@ class CudaDevice final : public Device {
   int multiprocessors_ = 0;
   bool deterministic_;
   bool tf32_;
+  bool records_;
   std::vector<std::weak_ptr<const AroundWaits>> around_waits_;
 };
 

@@ -53,6 +53,8 @@ struct DeviceOptions {
   bool deterministic = false;
   /// Of GPUs: products of f32 may round their inputs to TF32 (10 bits of mantissa).
   bool tf32 = false;
+  /// Of GPUs: work may be recorded, see Device::can_record.
+  bool records = true;
   /// It stands for such a device, which needn't be there, and computes nothing: see meta_device.h.
   bool counts_only = false;
   /// Its operators are logged with the time that each takes; on a GPU it is waited for at the end of each, and work

@@ -74,7 +74,7 @@ class LoggedWork final : public RecordedWork {
 }  // namespace
 
 MetaDevice::MetaDevice(const DeviceId& id, const DeviceOptions& options)
-    : Device(id, options, std::make_unique<AddressSpace>(id.kind)) {}
+    : Device(id, options, std::make_unique<AddressSpace>(id.kind)), records_(options.records) {}
 
 MetaDevice::~MetaDevice() { forget_attached(); }
 

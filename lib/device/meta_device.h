@@ -37,8 +37,11 @@ class MetaDevice final : public Device {
   std::unique_ptr<HostMemory> host_memory(int64_t bytes) override;
   void copy_from_host(void* to, const HostMemory& from, int64_t bytes) override;
   std::unique_ptr<DeviceMark> make_mark() override;
-  bool can_record() const override { return kind() == DeviceKind::cuda; }
+  bool can_record() const override { return records_ && kind() == DeviceKind::cuda; }
   std::unique_ptr<RecordedWork> record(const std::function<void()>& give) override;
+
+ private:
+  bool records_;
 };
 
 }  // namespace dptrain

@@ -37,6 +37,7 @@ RankTeam::RankTeam(const Options& options)
                                                          .memory_limit_bytes = options.memory_limit_bytes,
                                                          .deterministic = options.deterministic,
                                                          .tf32 = options.tf32,
+                                                         .records = options.records,
                                                          .counts_only = options.logged.has_value(),
                                                          .times_operators = options.times_operators}));
   }

@@ -28,6 +28,7 @@ class RankTeam {
     double timeout_s = 300;          ///< of every wait for another rank
     bool deterministic = false;      ///< of GPUs; see DeviceOptions
     bool tf32 = false;
+    bool records = true;                         ///< of GPUs; see DeviceOptions
     std::optional<LinkSpec> links = {};          ///< that communication is held to
     std::optional<RanksOfProcesses> world = {};  ///< of all processes, where there are several
     std::vector<RankPair> messages = {};         ///< as CommunicatorOptions has it, between ranks of the world

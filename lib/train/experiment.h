@@ -68,6 +68,7 @@ struct Experiment {
   parallel::Recompute recompute = parallel::Recompute::automatic;
   parallel::BatchNormMode batch_norm = parallel::BatchNormMode::local;
   bool deterministic = true;  ///< runs end in the same bits; CPU workers always do
+  bool cuda_graphs = true;    ///< GPUs record steps, and replay them
   int64_t batch_size = 0;     ///< samples of one optimizer step over all devices
   int64_t accumulate = 1;     ///< micro-batches of a step
   double learning_rate = 0;   ///< as the configuration gives it, times what its lr_rule makes of the batch size

@@ -63,6 +63,7 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
                    .timeout_s = experiment.wait_timeout_s(),
                    .deterministic = experiment.deterministic,
                    .tf32 = experiment.precision == Precision::tf32,
+                   .records = experiment.cuda_graphs,
                    .links = experiment.links,
                    .world = experiment.job != nullptr ? std::optional(experiment.job->ranks) : std::nullopt,
                    .has_timelines = experiment.traced.has_value()},

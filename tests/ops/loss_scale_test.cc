@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
@@ -66,6 +69,30 @@ TEST_F(CudaLossScale, HalvesAfterABadOneAndCountsAgain) {
   step(std::numeric_limits<float>::quiet_NaN());
   EXPECT_EQ(scale(), 512);
   EXPECT_EQ(skipped(), 2);
+}
+
+/// Packs of 16 bytes are read where memory begins and ends with one, and single values elsewhere.
+TEST_F(CudaLossScale, FindsAGradientWhereverItIs) {
+  const auto finds = [&](const std::vector<float>& gradients, int64_t begin) {
+    const auto count = static_cast<int64_t>(gradients.size());
+    const Tensor all = tensor_of(*device_, {count}, gradients);
+    ops::find_nonfinite(all.window(begin, {count - begin}, Layout::plain), state_.found);
+    int32_t found = 0;
+    device_->download(&found, state_.found.raw(), sizeof found);
+    state_.found.fill_zero();
+    return found != 0;
+  };
+  for (const int64_t count : {1, 3, 4, 1000, 4097, 70'000})
+    for (const int64_t begin : {int64_t{0}, std::min<int64_t>(count - 1, 1), std::min<int64_t>(count - 1, 16)}) {
+      std::vector<float> gradients(static_cast<size_t>(count), 1);
+      EXPECT_FALSE(finds(gradients, begin)) << count;
+      for (const int64_t place : {begin, (begin + count) / 2, count - 1})
+        for (const float value : {kInfinity, -kInfinity, std::nanf("")}) {
+          gradients[static_cast<size_t>(place)] = value;
+          EXPECT_TRUE(finds(gradients, begin)) << place << " of " << count << " from " << begin;
+          gradients[static_cast<size_t>(place)] = 1;
+        }
+    }
 }
 
 TEST_F(CudaLossScale, StaysBetweenOneAndTwoToThe24th) {

@@ -59,6 +59,7 @@ StrategyContext context_of(const StrategyOptions& options) {
     context.team.devices = options.list;
     context.team.threads.assign(options.list.size(), options.threads);
     context.team.deterministic = options.deterministic;
+    context.team.records = options.records;
     context.team.tf32 = options.precision == Precision::tf32;
   }
   return context;

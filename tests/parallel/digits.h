@@ -44,6 +44,7 @@ struct StrategyOptions {
   double label_smoothing = 0;
   Precision precision = Precision::fp32;
   bool deterministic = true;
+  bool records = true;  ///< GPUs' steps
   Recompute recompute = Recompute::automatic;
   PipelineOptions pipeline = {};  ///< of model_parallel and hybrid
   BatchNormMode batch_norm = BatchNormMode::local;

@@ -26,6 +26,19 @@ TEST_F(CudaStrategies, RecordedStepsEndInTheBitsOfOthers) {
   expect_same_bits(recorded, done);
 }
 
+TEST_F(CudaStrategies, StepsThatArentToBeRecordedEndInTheSameBits) {
+  for (const char* name : {"single", "ddp"}) {
+    SCOPED_TRACE(name);
+    StrategyOptions options{.name = name, .sgd = {.momentum = 0.9}, .list = {kGpu, kGpu}};
+    if (std::string(name) == "single") options.list.pop_back();
+    const auto recorded = trained(options, 6, 16, 88);
+    EXPECT_TRUE(make_strategy(options)->device(0).can_record());
+    options.records = false;
+    EXPECT_FALSE(make_strategy(options)->device(0).can_record());
+    expect_same_bits(trained(options, 6, 16, 88), recorded);
+  }
+}
+
 TEST_F(CudaStrategies, RecordedStepsCountAndClipAsOthersDo) {
   // Adam's corrections follow from the number of the step, which is read on the GPU.
   StrategyOptions options{.name = "single",
