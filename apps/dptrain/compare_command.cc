@@ -33,6 +33,7 @@ struct CompareFlags {
   std::vector<std::string> configs;
   std::string strategies;
   std::vector<std::string> assertions;
+  std::optional<double> target;
   int64_t repetitions = 1;
   bool overwrite = false;
 
@@ -95,7 +96,9 @@ std::vector<train::ComparisonAssertion> read_assertions(const CompareFlags& flag
   std::vector<train::AssertedRun> runs;
   if (flags.assertions.empty()) return {};
   for (const train::PlannedRun& run : plan.runs)
-    runs.push_back({.name = run.name, .evaluated = is_evaluated(run.trainings.front().experiment)});
+    runs.push_back({.name = run.name,
+                    .evaluated = is_evaluated(run.trainings.front().experiment),
+                    .has_target = flags.target.has_value()});
   std::vector<train::ComparisonAssertion> assertions;
   for (const std::string& expression : flags.assertions) assertions.emplace_back(expression, runs);
   return assertions;
@@ -113,6 +116,12 @@ void tell(const train::ComparisonReport& report, const CompareFlags& flags) {
   else if (!flags.common.quiet)
     write_output(fmt::format("{}\n{}: compare.md, compare.json, a run directory each\n",
                              report.text(terminal_width(STDOUT_FILENO)), out.string()));
+}
+
+std::vector<train::RunFigures> figures_of(const train::Comparison& comparison, const CompareFlags& flags) {
+  std::vector<train::RunFigures> runs = comparison.figures();
+  for (train::RunFigures& run : runs) run.target = flags.target;
+  return runs;
 }
 
 /// What fault.json says of a training that has failed: it goes on by itself.
@@ -171,11 +180,11 @@ int compare_with(const CompareFlags& flags) {
   try {
     signal = comparison.run(watch, stop);
   } catch (const Error&) {
-    report.runs = comparison.figures();
+    report.runs = figures_of(comparison, flags);
     tell(report, flags);
     throw;
   }
-  report.runs = comparison.figures();
+  report.runs = figures_of(comparison, flags);
   report.finished = signal == 0;
   if (report.finished)
     for (const auto& assertion : assertions) report.assertions.push_back(assertion.check(report.runs));
@@ -213,6 +222,11 @@ Run add_compare_command(CLI::App& command) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
+  command
+      .add_option("--target", flags->target,
+                  "tell the training seconds until a test accuracy, 0 to 1; metric seconds_to_target of --assert")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("ACCURACY");
   command
       .add_option("--repeat", flags->repetitions,
                   "train each run so many times, with seeds that follow each other, and test what differs")

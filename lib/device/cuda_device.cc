@@ -198,6 +198,8 @@ void CudaDevice::wait(const std::function<void()>& wait) {
   surrounded();
 }
 
+bool CudaDevice::is_recording() const { return captured_here == id().index; }
+
 void CudaDevice::begin_range(const char* name) { nvtxRangePushA(name); }
 
 void CudaDevice::end_range() { nvtxRangePop(); }

@@ -47,6 +47,8 @@ class CudaDevice final : public Device {
   std::unique_ptr<Timeline> make_communication_timeline() override;
   bool can_record() const override { return records_ && operator_log() == nullptr; }
   std::unique_ptr<RecordedWork> record(const std::function<void()>& give) override;
+  /// Whether the calling thread records work of this GPU now.
+  bool is_recording() const;
 
   /// Goes on around the host's waits for this device: calls `wait`. For who watches what a process waits for.
   using AroundWaits = std::function<void(const std::function<void()>& wait)>;

@@ -46,7 +46,7 @@ ConvolutionChoice choice_of(Device& device, const ConvolutionProblem& problem, C
   }
   ConvolutionOffer offer = cudnn_convolutions(device, problem);
   std::ranges::move(offer.plans, std::back_inserter(plans));
-  return {by, std::move(plans), offer.refusal};
+  return {by, std::move(plans), offer.refusal, std::move(offer.others)};
 }
 
 /// The choices of one device, made as their shapes come.

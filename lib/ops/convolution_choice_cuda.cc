@@ -71,9 +71,20 @@ bool ConvolutionChoice::run(const ConvolutionOperands& operands) {
 std::string_view ConvolutionChoice::name() const { return chosen_ == nullptr ? "" : chosen_->name(); }
 
 void ConvolutionChoice::choose(const ConvolutionOperands& operands) {
+  choose_among_candidates(operands);
+  if (const auto others = std::exchange(others_, {}); chosen_ == nullptr && others) {
+    candidates_ = others();
+    choose_among_candidates(operands);
+  }
+}
+
+void ConvolutionChoice::choose_among_candidates(const ConvolutionOperands& operands) {
+  Device& device = operands.out.device();
+  // What is recorded can't be timed, and keeps its workspace.
+  const bool is_recording = CudaDevice::of(device).is_recording();
   // Workspaces that are only tried would stay with recorded work for good.
-  const PoolInUse pool(operands.out.device().allocator(), MemoryPool::common);
-  if (by_ == By::order) {
+  const PoolInUse pool(device.allocator(), is_recording ? MemoryPool::recorded : MemoryPool::common);
+  if (by_ == By::order || is_recording) {
     const auto working = std::ranges::find_if(candidates_, [&](auto& plan) { return can_run(*plan, operands); });
     if (working != candidates_.end()) chosen_ = std::move(*working);
   } else {

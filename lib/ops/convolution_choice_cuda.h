@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,9 +18,11 @@ class ConvolutionChoice {
     order,  ///< the first that works
     time,   ///< the fastest; the one with the smallest workspace of those that are nearly as fast
   };
-  /// `candidates`: those that are likely to be good first. `refusal`: where there are none, the reason.
-  ConvolutionChoice(By by, std::vector<std::unique_ptr<ConvolutionPlan>> candidates, std::string refusal)
-      : by_(by), candidates_(std::move(candidates)), refusal_(std::move(refusal)) {}
+  using Plans = std::vector<std::unique_ptr<ConvolutionPlan>>;
+  /// `candidates`: those that are likely to be good first. `refusal`: where there are none, the reason. `others` is
+  /// asked for more where none of them can be run; may be empty.
+  ConvolutionChoice(By by, Plans candidates, std::string refusal, std::function<Plans()> others = {})
+      : by_(by), candidates_(std::move(candidates)), refusal_(std::move(refusal)), others_(std::move(others)) {}
 
   /// Gives the pass to the device's stream; false where no plan is left, for which `refusal` has the reason. The first
   /// call chooses: it may time several plans on these operands, which all of them compute alike, and then blocks.
@@ -35,13 +38,15 @@ class ConvolutionChoice {
   };
 
   void choose(const ConvolutionOperands& operands);
+  void choose_among_candidates(const ConvolutionOperands& operands);
   std::vector<Candidate> timed(const ConvolutionOperands& operands);
   bool can_run(ConvolutionPlan& plan, const ConvolutionOperands& operands);
 
   By by_;
-  std::vector<std::unique_ptr<ConvolutionPlan>> candidates_;  ///< until one is chosen
+  Plans candidates_;  ///< until one is chosen
   std::unique_ptr<ConvolutionPlan> chosen_;
   std::string refusal_;
+  std::function<Plans()> others_;
 };
 
 }  // namespace dptrain::ops::cuda

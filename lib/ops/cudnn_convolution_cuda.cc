@@ -159,11 +159,15 @@ Offer offer_of(Source source, const ConvolutionProblem& problem, const Convoluti
   return offer;
 }
 
+/// Whether one is worth looking for that is slow: what is fused can be done in passes of their own.
+bool has_fallback(const ConvolutionProblem& problem) { return !problem.bias && !problem.relu; }
+
 /// The same from the first source that has any.
 template <class Prepare>
 Offer offer_of(const ConvolutionProblem& problem, const ConvolutionRules& rules, int most, const Prepare& prepare) {
   Offer offer = offer_of(Source::heuristic, problem, rules, most, prepare);
-  return offer.plans.empty() ? offer_of(Source::fallback, problem, rules, most, prepare) : std::move(offer);
+  if (!offer.plans.empty() || !has_fallback(problem)) return offer;
+  return offer_of(Source::fallback, problem, rules, most, prepare);
 }
 
 /// One plan of a graph that several share.
@@ -205,13 +209,20 @@ ConvolutionOffer cudnn_convolutions(Device& device, const ConvolutionProblem& pr
   const CudaDevice& gpu = CudaDevice::of(device);
   const auto handle = cudnn_handle(device);
   const ConvolutionRules rules{.deterministic = gpu.deterministic(), .tf32 = gpu.tf32()};
-  Offer offer = offer_of(problem, rules, rules.deterministic ? kInOrder : kTimed, [&](fe::graph::Graph& graph) {
+  const int most = rules.deterministic ? kInOrder : kTimed;
+  const auto prepare = [handle](fe::graph::Graph& graph) {
     const auto status = graph.validate();
     return status.is_bad() ? status : graph.build_operation_graph(handle.get());
-  });
-  ConvolutionOffer offered{.refusal = offer.refusal};
-  for (const int64_t plan : offer.plans)
-    offered.plans.push_back(std::make_unique<CudnnPlan>(handle, offer.graph, plan));
+  };
+  const auto plans_of = [handle](const Offer& offer) {
+    std::vector<std::unique_ptr<ConvolutionPlan>> plans;
+    for (const int64_t plan : offer.plans) plans.push_back(std::make_unique<CudnnPlan>(handle, offer.graph, plan));
+    return plans;
+  };
+  const Offer offer = offer_of(problem, rules, most, prepare);
+  ConvolutionOffer offered{.plans = plans_of(offer), .refusal = offer.refusal};
+  if (has_fallback(problem) && !offer.plans.empty())
+    offered.others = [=] { return plans_of(offer_of(Source::fallback, problem, rules, most, prepare)); };
   return offered;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ struct ConvolutionRules {
 struct ConvolutionOffer {
   std::vector<std::unique_ptr<ConvolutionPlan>> plans = {};  ///< cuDNN's guess of the best first
   std::string refusal = {};  ///< where there are none, what cuDNN said of it, if anything
+  /// Looks for what else computes the problem, but slowly; empty where nothing is to be looked for.
+  std::function<std::vector<std::unique_ptr<ConvolutionPlan>>()> others = {};
 };
 
 /// cuDNN's plans for a problem by the device's rules: the first few.

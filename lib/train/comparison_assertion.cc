@@ -19,29 +19,32 @@ struct ComparisonAssertion::Metric {
   const char* name;
   Of of;
   bool needs_evaluation;
+  bool needs_target;
   std::optional<double> (*value)(std::span<const RunFigures> all, const RunFigures& run);
 };
 
 const ComparisonAssertion::Metric ComparisonAssertion::kMetrics[] = {
-    {"speedup", Metric::Of::later_run, false,
+    {"speedup", Metric::Of::later_run, false, false,
      [](std::span<const RunFigures> all, const RunFigures& run) { return std::optional(speedup(all.front(), run)); }},
-    {"efficiency", Metric::Of::later_run, false,
+    {"efficiency", Metric::Of::later_run, false, false,
      [](std::span<const RunFigures> all, const RunFigures& run) {
        return std::optional(efficiency(all.front(), run));
      }},
-    {"samples_per_s", Metric::Of::run, false,
+    {"samples_per_s", Metric::Of::run, false, false,
      [](std::span<const RunFigures>, const RunFigures& run) { return std::optional(run.samples_per_s()); }},
-    {"accuracy", Metric::Of::run, true,
+    {"accuracy", Metric::Of::run, true, false,
      [](std::span<const RunFigures>, const RunFigures& run) { return run.accuracy(); }},
-    {"accuracy_gap", Metric::Of::all, true,
+    {"accuracy_gap", Metric::Of::all, true, false,
      [](std::span<const RunFigures> all, const RunFigures&) { return accuracy_gap(all); }},
-    {"peak_bytes", Metric::Of::run, false,
+    {"seconds_to_target", Metric::Of::run, true, true,
+     [](std::span<const RunFigures>, const RunFigures& run) { return run.mean_seconds_to_target(); }},
+    {"peak_bytes", Metric::Of::run, false, false,
      [](std::span<const RunFigures>, const RunFigures& run) {
        return std::optional(static_cast<double>(run.peak_bytes()));
      }},
-    {"memory_imbalance", Metric::Of::run, false,
+    {"memory_imbalance", Metric::Of::run, false, false,
      [](std::span<const RunFigures>, const RunFigures& run) { return std::optional(run.memory_imbalance()); }},
-    {"exposed_comm_s", Metric::Of::run, false,
+    {"exposed_comm_s", Metric::Of::run, false, false,
      [](std::span<const RunFigures>, const RunFigures& run) { return std::optional(run.exposed_comm_s()); }},
 };
 
@@ -141,6 +144,11 @@ ComparisonAssertion::ComparisonAssertion(std::string_view expression, std::span<
                       fmt::format("leave ({}) out", *run_));
   operator_ = parser.comparison();
   bound_ = parser.number();
+  if (metric_->needs_target && std::ranges::none_of(runs, &AssertedRun::has_target))
+    throw Error(ExitCode::usage, Mistake{.where = fmt::format("--assert '{}'", expression_),
+                                         .expected = fmt::format("{} needs an accuracy to come to", metric_->name),
+                                         .got = "",
+                                         .advice = "give it, say --target 0.95"});
   for (const AssertedRun& run : runs)
     if (metric_->needs_evaluation && !run.evaluated && (!run_ || *run_ == run.name))
       throw Error(ExitCode::usage, Mistake{.where = fmt::format("--assert '{}'", expression_),
@@ -155,7 +163,9 @@ AssertionOutcome ComparisonAssertion::check(std::span<const RunFigures> runs) co
   const auto look_at = [&](const std::string& label, const RunFigures& run) {
     const auto value = metric_->value(runs, run);
     const bool holds = value && operator_->holds(*value, bound_);
-    std::string shown = value ? fmt::format("{:.6g}", *value) : "unknown, as nothing was evaluated";
+    std::string shown = value                   ? fmt::format("{:.6g}", *value)
+                        : metric_->needs_target ? "unknown, as not every training has come to the target"
+                                                : "unknown, as nothing was evaluated";
     // Rounding mustn't show a value on the other side of the bound.
     if (const auto rounded = plain_number(shown); rounded && operator_->holds(*rounded, bound_) != holds)
       shown = fmt::format("{}", *value);

@@ -14,6 +14,7 @@ namespace dptrain::train {
 struct AssertedRun {
   std::string name;
   bool evaluated = true;  ///< on the test split, at least once
+  bool has_target = false;
 };
 
 struct AssertionOutcome {
@@ -23,13 +24,13 @@ struct AssertionOutcome {
 };
 
 /// `METRIC[(RUN)] OP NUMBER`: a bound on what a comparison measures. METRIC is one of speedup, efficiency,
-/// samples_per_s, accuracy, accuracy_gap, peak_bytes, memory_imbalance, exposed_comm_s; OP one of < <= > >= == !=.
-/// Without RUN it is of every run, or, where it is relative to the first, of every run but that. accuracy_gap is of all
-/// runs together.
+/// samples_per_s, accuracy, accuracy_gap, seconds_to_target, peak_bytes, memory_imbalance, exposed_comm_s; OP one of <
+/// <= > >= == !=. Without RUN it is of every run, or, where it is relative to the first, of every run but that.
+/// accuracy_gap is of all runs together.
 class ComparisonAssertion {
  public:
   /// Throws 64, naming the column, what was expected there and what was found; for a run that isn't in the comparison
-  /// all that are, for an accuracy the run that is never evaluated.
+  /// all that are, for an accuracy the run that is never evaluated, or that has no target.
   ComparisonAssertion(std::string_view expression, std::span<const AssertedRun> runs);
 
   /// `runs` are those that it was made for, in their order.

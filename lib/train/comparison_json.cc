@@ -30,19 +30,20 @@ ordered_json time_json(const TimeShares& time) {
           {"other_s", time.other_s}};
 }
 
-ordered_json training_json(const TrainingFigures& training) {
+ordered_json training_json(const TrainingFigures& training, const std::optional<double>& target) {
   return {{"directory", training.directory},
           {"seed", training.seed},
           {"epochs", training.epochs},
           {"seconds_per_epoch", training.seconds_per_epoch},
           {"samples_per_s", training.samples_per_s},
           {"accuracy", value_or_null(training.accuracy)},
+          {"seconds_to_target", value_or_null(target ? training.seconds_to(*target) : std::nullopt)},
           {"weights_hash", training.weights_hash}};
 }
 
 ordered_json run_json(const RunFigures& first, const RunFigures& run) {
   ordered_json trainings = ordered_json::array();
-  for (const TrainingFigures& training : run.trainings) trainings.push_back(training_json(training));
+  for (const TrainingFigures& training : run.trainings) trainings.push_back(training_json(training, run.target));
   return {{"run", run.run},
           {"strategy", run.strategy},
           {"devices", run.devices},
@@ -51,6 +52,7 @@ ordered_json run_json(const RunFigures& first, const RunFigures& run) {
           {"speedup", speedup(first, run)},
           {"efficiency", efficiency(first, run)},
           {"accuracy", value_or_null(run.accuracy())},
+          {"seconds_to_target", value_or_null(run.mean_seconds_to_target())},
           {"peak_bytes", run.peak_bytes()},
           {"device_peak_bytes", run.device_peak_bytes()},
           {"memory_imbalance", run.memory_imbalance()},
@@ -63,7 +65,8 @@ ordered_json run_json(const RunFigures& first, const RunFigures& run) {
            {{"seconds_per_epoch", spread_json(run.seconds())},
             {"accuracy", spread_json(run.accuracies())},
             {"seconds_difference", difference_json(seconds_difference(first, run))},
-            {"accuracy_difference", difference_json(accuracy_difference(first, run))}}},
+            {"accuracy_difference", difference_json(accuracy_difference(first, run))},
+            {"seconds_to_target_difference", difference_json(target_difference(first, run))}}},
           {"trainings", trainings}};
 }
 
@@ -78,6 +81,7 @@ std::string ComparisonReport::json() const {
   for (const DifferingKey& key : differences) differing[key.key] = key.values;
   const ordered_json document = {{"schema", 1},
                                  {"finished", finished},
+                                 {"target", value_or_null(runs.front().target)},
                                  {"runs", all},
                                  {"accuracy_gap", value_or_null(accuracy_gap(runs))},
                                  {"differences", differing},

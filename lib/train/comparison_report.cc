@@ -42,9 +42,19 @@ std::string accuracy_text(const RunFigures& run) {
   return spread ? with_deviation(*spread, run.trainings.size(), 100, 2) : "-";
 }
 
+/// "12.30", "12.30 ± 0.40", of some of the trainings "12.30 (2 of 3)".
+std::string target_text(const RunFigures& run) {
+  const std::vector<double> seconds = run.seconds_to_target();
+  if (seconds.empty()) return "-";
+  const std::string text = with_deviation(spread_of(seconds), seconds.size(), 1, 2);
+  if (seconds.size() == run.trainings.size()) return text;
+  return fmt::format("{} ({} of {})", text, seconds.size(), run.trainings.size());
+}
+
 std::vector<TableColumn> columns_of(const std::vector<RunFigures>& runs) {
   std::vector<TableColumn> columns;
-  const auto add = [&](const char* header, const std::function<std::string(const RunFigures&)>& cell, bool left) {
+  const auto add = [&](const std::string& header, const std::function<std::string(const RunFigures&)>& cell,
+                       bool left) {
     TableColumn column{.header = header, .cells = {}, .left_aligned = left};
     for (const RunFigures& run : runs) column.cells.push_back(cell(run));
     columns.push_back(std::move(column));
@@ -66,6 +76,7 @@ std::vector<TableColumn> columns_of(const std::vector<RunFigures>& runs) {
   add(
       "efficiency", [&](const RunFigures& run) { return fmt::format("{:.2f}", efficiency(first, run)); }, false);
   add("accuracy %", accuracy_text, false);
+  if (first.target) add(fmt::format("s to {:g} %", 100 * *first.target), target_text, false);
   add(
       "peak MB", [](const RunFigures& run) { return megabytes(static_cast<double>(run.peak_bytes())); }, false);
   add(
@@ -90,6 +101,10 @@ std::string of_the_seconds(const std::vector<RunFigures>& runs) {
   if (const size_t repetitions = runs.front().trainings.size(); repetitions > 1)
     sentence += fmt::format("; the mean of {} trainings with seeds of their own ± the standard deviation", repetitions);
   sentence += ". Peak memory is of the device that holds most, imbalance that over the least.";
+  if (const auto target = runs.front().target)
+    sentence += fmt::format(
+        " Seconds to {:g} % are of training, up to the end of the first epoch whose test accuracy is at least that.",
+        100 * *target);
   const auto is_cut_otherwise = [&](const RunFigures& run) { return are_cut_otherwise(runs.front(), run); };
   if (std::ranges::any_of(runs, is_cut_otherwise))
     sentence += " Epochs were cut short after different numbers of samples: speed-ups are of as many.";
@@ -107,7 +122,7 @@ std::string memory_by_device(const std::vector<RunFigures>& runs) {
   return fmt::format("Peak MB by device: {}.", fmt::join(of_runs, "; "));
 }
 
-std::string of_the_difference(const char* what, double value, const PairedDifference& difference) {
+std::string of_the_difference(const std::string& what, double value, const PairedDifference& difference) {
   return difference.significant ? fmt::format("{} differs significantly, by {:+.3g} (paired t test, p = {:.2g})", what,
                                               value, difference.p_value)
                                 : fmt::format("{}: no significant difference (p = {:.2g})", what, difference.p_value);
@@ -118,6 +133,8 @@ std::vector<std::string> significance(const RunFigures& first, const RunFigures&
   std::vector<std::string> parts;
   if (const auto seconds = seconds_difference(first, run))
     parts.push_back(of_the_difference("seconds an epoch", seconds->mean, *seconds));
+  if (const auto seconds = target_difference(first, run))
+    parts.push_back(of_the_difference(fmt::format("seconds to {:g} %", 100 * *first.target), seconds->mean, *seconds));
   if (const auto accuracy = accuracy_difference(first, run))
     parts.push_back(of_the_difference("accuracy in %", 100 * accuracy->mean, *accuracy));
   if (parts.empty()) return {};

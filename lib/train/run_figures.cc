@@ -92,12 +92,23 @@ TrainingFigures training_figures(std::span<const EpochMetrics> epochs, int64_t d
                                     &TimeShares::optimizer_s, &TimeShares::other_s})
     figures.time.*share = median_of([share](const EpochMetrics& epoch) { return epoch.time.*share; });
   figures.comm_bytes = median_of([](const EpochMetrics& epoch) { return static_cast<double>(epoch.comm_bytes); });
-  for (const EpochMetrics& epoch : epochs)
-    if (epoch.test) figures.accuracy = epoch.test->score.accuracy();
+  double seconds = 0;
+  for (const EpochMetrics& epoch : epochs) {
+    seconds += epoch.train.seconds;
+    if (!epoch.test) continue;
+    figures.accuracy = epoch.test->score.accuracy();
+    figures.evaluations.push_back({.seconds = seconds, .accuracy = *figures.accuracy});
+  }
   count_memory(epochs, figures);
   figures.straggler = counting.back()->straggler;
   figures.weights_hash = epochs.back().weights_hash;
   return figures;
+}
+
+std::optional<double> TrainingFigures::seconds_to(double target) const {
+  const auto reached = std::ranges::find_if(
+      evaluations, [target](const Evaluation& evaluation) { return evaluation.accuracy >= target; });
+  return reached == evaluations.end() ? std::nullopt : std::optional(reached->seconds);
 }
 
 double RunFigures::samples_per_s() const {
@@ -145,6 +156,18 @@ std::optional<double> RunFigures::accuracy() const {
   return spread ? std::optional(spread->mean) : std::nullopt;
 }
 
+std::vector<double> RunFigures::seconds_to_target() const {
+  std::vector<double> values;
+  for (const TrainingFigures& training : trainings)
+    if (const auto seconds = target ? training.seconds_to(*target) : std::nullopt) values.push_back(*seconds);
+  return values;
+}
+
+std::optional<double> RunFigures::mean_seconds_to_target() const {
+  const std::vector<double> values = seconds_to_target();
+  return values.size() == trainings.size() ? std::optional(spread_of(values).mean) : std::nullopt;
+}
+
 bool are_cut_otherwise(const RunFigures& first, const RunFigures& run) {
   const TrainingFigures &a = first.trainings.front(), &b = run.trainings.front();
   return (a.cut_short || b.cut_short) && a.samples != b.samples;
@@ -176,6 +199,11 @@ std::optional<PairedDifference> seconds_difference(const RunFigures& first, cons
 
 std::optional<PairedDifference> accuracy_difference(const RunFigures& first, const RunFigures& run) {
   return difference(all_accuracies(first), all_accuracies(run));
+}
+
+std::optional<PairedDifference> target_difference(const RunFigures& first, const RunFigures& run) {
+  if (!first.mean_seconds_to_target() || !run.mean_seconds_to_target()) return std::nullopt;
+  return difference(first.seconds_to_target(), run.seconds_to_target());
 }
 
 }  // namespace dptrain::train

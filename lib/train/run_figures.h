@@ -22,14 +22,22 @@ struct TrainingFigures {
   int64_t samples = 0;     ///< of such an epoch
   bool cut_short = false;  ///< there was no whole one
   double samples_per_s = 0;
-  TimeShares time;                              ///< of an epoch
-  double comm_bytes = 0;                        ///< sent in an epoch, summed over ranks
-  std::optional<double> accuracy;               ///< of the last evaluation on the test split
+  TimeShares time;                 ///< of an epoch
+  double comm_bytes = 0;           ///< sent in an epoch, summed over ranks
+  std::optional<double> accuracy;  ///< of the last evaluation on the test split
+  struct Evaluation {
+    double seconds = 0;  ///< of training, up to the end of its epoch
+    double accuracy = 0;
+  };
+  std::vector<Evaluation> evaluations = {};     ///< on the test split, in order
   int64_t peak_bytes = 0;                       ///< of the device that held most
   std::vector<int64_t> device_peak_bytes = {};  ///< of each, by rank
   double memory_imbalance = 1;                  ///< that over the peak of the device that held least
   std::optional<Straggler> straggler = {};      ///< of the last epoch
   std::string weights_hash;
+
+  /// Training seconds until the first evaluation of at least that accuracy; none where there was none.
+  std::optional<double> seconds_to(double target) const;
 };
 
 /// Of at least one epoch of a data set of so many samples; 0: as many as the longest epoch had.
@@ -42,6 +50,7 @@ struct RunFigures {
   std::vector<std::string> devices;
   int64_t device_batch = 0;  ///< samples of a micro-batch on each device, where it is even
   std::vector<TrainingFigures> trainings;
+  std::optional<double> target = {};  ///< an accuracy that is asked for
 
   /// Means over the trainings; of memory the most.
   double seconds_per_epoch() const { return seconds().mean; }
@@ -57,6 +66,10 @@ struct RunFigures {
 
   Spread seconds() const;
   std::optional<Spread> accuracies() const;
+  /// Seconds of each training that has come to the target.
+  std::vector<double> seconds_to_target() const;
+  /// Their mean, where all have.
+  std::optional<double> mean_seconds_to_target() const;
 };
 
 /// Whether the epochs of the two are of other numbers of samples because one was cut short.
@@ -72,6 +85,8 @@ std::optional<double> accuracy_gap(std::span<const RunFigures> runs);
 /// of as many samples, as for `speedup`.
 std::optional<PairedDifference> seconds_difference(const RunFigures& first, const RunFigures& run);
 std::optional<PairedDifference> accuracy_difference(const RunFigures& first, const RunFigures& run);
+/// None where a training hasn't come to the target.
+std::optional<PairedDifference> target_difference(const RunFigures& first, const RunFigures& run);
 
 /// Why a run is slower than the first, as far as its times tell, and what would help: one sentence without a full stop.
 /// None for one that isn't slower, or whose repetitions don't show it.

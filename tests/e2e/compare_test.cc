@@ -306,5 +306,21 @@ TEST_F(CompareTest, DumpConfigShowsEachRunAndStops) {
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << "\n" << finished.out;
 }
 
+TEST_F(CompareTest, TellsTheSecondsToATarget) {
+  const Finished finished =
+      run(strategies("single,ddp", {"--target", "0.05", "--assert", "seconds_to_target<=600", "--set", "epochs=2"}));
+  const auto document = compared(finished);
+  EXPECT_EQ(document["target"], 0.05);
+  for (const auto& run : document["runs"]) EXPECT_GT(run["seconds_to_target"].get<double>(), 0) << run["run"];
+  EXPECT_NE(finished.out.find("s to 5 %"), std::string::npos) << finished.out;
+  for (const char* wrong : {"-0.1", "93", "x"})
+    expect_refused(strategies("single,ddp", {"--overwrite", "--target", wrong}), 64, {"--target"});
+  expect_refused(strategies("single,ddp", {"--overwrite", "--assert", "seconds_to_target<=1"}), 64, {"--target 0.95"});
+  const Finished never =
+      run(strategies("single,ddp", {"--overwrite", "--target", "1", "--quiet", "--assert", "seconds_to_target<=600"}));
+  EXPECT_EQ(never.exit, 1);
+  EXPECT_NE(never.err.find("not every training has come to the target"), std::string::npos) << never.err;
+}
+
 }  // namespace
 }  // namespace dptrain

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <thread>
 
 #include "base/error.h"
@@ -75,11 +76,15 @@ class CudaConvolutionChoice : public ::testing::Test {
   void TearDown() override {
     if (device_ != nullptr) device_->synchronize();
   }
-  ConvolutionChoice& choice(By by, std::initializer_list<IdlePlan::Form> forms, const std::string& refusal = "") {
-    device_->synchronize();  // before the plans of another choice go
-    std::vector<std::unique_ptr<ConvolutionPlan>> plans;
+  static ConvolutionChoice::Plans plans_of(std::initializer_list<IdlePlan::Form> forms) {
+    ConvolutionChoice::Plans plans;
     for (const IdlePlan::Form& form : forms) plans.push_back(std::make_unique<IdlePlan>(form));
-    choice_ = std::make_unique<ConvolutionChoice>(by, std::move(plans), refusal);
+    return plans;
+  }
+  ConvolutionChoice& choice(By by, std::initializer_list<IdlePlan::Form> forms, const std::string& refusal = "",
+                            const std::function<ConvolutionChoice::Plans()>& others = {}) {
+    device_->synchronize();  // before the plans of another choice go
+    choice_ = std::make_unique<ConvolutionChoice>(by, plans_of(forms), refusal, others);
     return *choice_;
   }
 
@@ -218,6 +223,36 @@ TEST(CudaWinogradConvolutions, AreOf3x3WindowsOfManyChannelsInF32) {
   EXPECT_FALSE(changed([](auto& p) { p.weight = {8, 17, 3, 3}; }));
   EXPECT_FALSE(changed([](auto& p) { p.weight = {20, 3, 3, 3}; }));
   EXPECT_FALSE(changed([](auto& p) { p.padding = 3; }));
+}
+
+TEST_F(CudaConvolutionChoice, OthersAreAskedForOnceWhereNoCandidateRuns) {
+  int asked = 0;
+  const auto others = [&] {
+    ++asked;
+    return plans_of({{.name = "refused", .refused_run = 0}, {"slow", 1ms}});
+  };
+  for (const By by : {By::order, By::time}) {
+    ConvolutionChoice& chosen = choice(by, {{.name = "first", .refused_run = 0}}, "", others);
+    EXPECT_TRUE(chosen.run(operands_));
+    EXPECT_TRUE(chosen.run(operands_));
+    EXPECT_EQ(chosen.name(), "slow");
+  }
+  EXPECT_EQ(asked, 2);
+  EXPECT_TRUE(choice(By::time, {{"works"}}, "", others).run(operands_));
+  EXPECT_EQ(asked, 2);
+  ConvolutionChoice& none = choice(By::order, {{.name = "first", .refused_run = 0}}, "",
+                                   [] { return plans_of({{.name = "last", .refused_run = 0}}); });
+  EXPECT_FALSE(none.run(operands_));
+  EXPECT_EQ(none.refusal(), "last refuses");
+}
+
+/// A fused plan that refuses while a step is recorded leaves the choice of another one to the recording.
+TEST_F(CudaConvolutionChoice, WhatIsRecordedIsChosenInOrder) {
+  ConvolutionChoice& chosen = choice(By::time, {{.name = "refused", .refused_run = 0}, {"slow", 5ms}, {"fast", 0ms}});
+  const auto work = device_->record([&] { EXPECT_TRUE(chosen.run(operands_)); });
+  EXPECT_EQ(chosen.name(), "slow");
+  work->run();
+  device_->synchronize();
 }
 
 }  // namespace convolution_choice_cuda_test

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,12 @@ struct FiguresRow {
   double exposed_comm_s = 0;
   int64_t peak_bytes = 1'000'000;
   double memory_imbalance = 1;
+  std::optional<double> target = {};
 };
 
 /// A training for each of `seconds`, of 1,000 samples an epoch; those without an accuracy were never evaluated.
 inline RunFigures figures_of(const FiguresRow& row) {
-  RunFigures figures{.run = row.run, .strategy = "ddp", .devices = {}, .trainings = {}};
+  RunFigures figures{.run = row.run, .strategy = "ddp", .devices = {}, .trainings = {}, .target = row.target};
   for (size_t device = 0; device < row.devices; ++device) figures.devices.push_back("cpu:" + std::to_string(device));
   for (size_t i = 0; i < row.seconds.size(); ++i) {
     TrainingFigures training;
@@ -31,7 +33,11 @@ inline RunFigures figures_of(const FiguresRow& row) {
     training.samples_per_s = 1000 / row.seconds[i];
     training.time.exposed_comm_s = row.exposed_comm_s;
     training.time.compute_s = row.seconds[i] - row.exposed_comm_s;
-    if (i < row.accuracies.size()) training.accuracy = row.accuracies[i];
+    if (i < row.accuracies.size()) {
+      training.accuracy = row.accuracies[i];
+      training.evaluations = {{.seconds = row.seconds[i], .accuracy = row.accuracies[i] / 2},
+                              {.seconds = 2 * row.seconds[i], .accuracy = row.accuracies[i]}};
+    }
     training.peak_bytes = row.peak_bytes;
     training.memory_imbalance = row.memory_imbalance;
     training.comm_bytes = 2.5e6;

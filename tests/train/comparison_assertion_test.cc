@@ -12,15 +12,23 @@ using testing::expect_error;
 
 /// `single` in 2 s; `ddp` on two devices in 1.25 s; one whose name holds what an expression is made of in 4 s.
 const std::vector<RunFigures> kRuns = {
-    figures_of({.run = "single", .devices = 1, .seconds = {2}, .accuracies = {0.9}}),
+    figures_of({.run = "single", .devices = 1, .seconds = {2}, .accuracies = {0.9}, .target = 0.445}),
     figures_of({.run = "ddp",
                 .devices = 2,
                 .seconds = {1.25},
                 .accuracies = {0.91},
                 .exposed_comm_s = 0.25,
-                .memory_imbalance = 1.05}),
-    figures_of({.run = "a(b)<=1", .devices = 2, .seconds = {4}, .accuracies = {0.88}, .peak_bytes = 3'000'000})};
-const std::vector<AssertedRun> kNames = {{.name = "single"}, {.name = "ddp"}, {.name = "a(b)<=1"}};
+                .memory_imbalance = 1.05,
+                .target = 0.445}),
+    figures_of({.run = "a(b)<=1",
+                .devices = 2,
+                .seconds = {4},
+                .accuracies = {0.88},
+                .peak_bytes = 3'000'000,
+                .target = 0.445})};
+const std::vector<AssertedRun> kNames = {{.name = "single", .has_target = true},
+                                         {.name = "ddp", .has_target = true},
+                                         {.name = "a(b)<=1", .has_target = true}};
 
 AssertionOutcome outcome_of(const char* expression) { return ComparisonAssertion(expression, kNames).check(kRuns); }
 
@@ -64,14 +72,16 @@ struct KnownMetric {
   std::vector<std::string> values;
   bool needs_evaluation = false;
 };
-const std::vector<KnownMetric> kMetrics = {{"speedup", {"ddp) is 1.6", "a(b)<=1) is 0.5"}},
-                                           {"efficiency", {"ddp) is 0.8", "a(b)<=1) is 0.25"}},
-                                           {"samples_per_s", {"single) is 500", "ddp) is 800", "a(b)<=1) is 250"}},
-                                           {"accuracy", {"single) is 0.9", "ddp) is 0.91", "a(b)<=1) is 0.88"}, true},
-                                           {"peak_bytes", {"single) is 1e+06", "ddp) is 1e+06", "a(b)<=1) is 3e+06"}},
-                                           {"memory_imbalance", {"single) is 1", "ddp) is 1.05", "a(b)<=1) is 1"}},
-                                           {"exposed_comm_s", {"single) is 0", "ddp) is 0.25", "a(b)<=1) is 0"}},
-                                           {"accuracy_gap", {"accuracy_gap is 0.03"}, true}};
+const std::vector<KnownMetric> kMetrics = {
+    {"speedup", {"ddp) is 1.6", "a(b)<=1) is 0.5"}},
+    {"efficiency", {"ddp) is 0.8", "a(b)<=1) is 0.25"}},
+    {"samples_per_s", {"single) is 500", "ddp) is 800", "a(b)<=1) is 250"}},
+    {"accuracy", {"single) is 0.9", "ddp) is 0.91", "a(b)<=1) is 0.88"}, true},
+    {"seconds_to_target", {"single) is 2", "ddp) is 1.25", "a(b)<=1) is 8"}, true},
+    {"peak_bytes", {"single) is 1e+06", "ddp) is 1e+06", "a(b)<=1) is 3e+06"}},
+    {"memory_imbalance", {"single) is 1", "ddp) is 1.05", "a(b)<=1) is 1"}},
+    {"exposed_comm_s", {"single) is 0", "ddp) is 0.25", "a(b)<=1) is 0"}},
+    {"accuracy_gap", {"accuracy_gap is 0.03"}, true}};
 
 TEST(ComparisonAssertionMetrics, AreThoseOfTheRunsThatTheyAreOf) {
   for (const KnownMetric& metric : kMetrics) {
@@ -87,13 +97,15 @@ TEST(ComparisonAssertionMetrics, AreThoseOfTheRunsThatTheyAreOf) {
 
 TEST(ComparisonAssertionMetrics, AreAllNamedWhereOneIsUnknown) {
   expect_error(ExitCode::usage,
-               {"known are: speedup, efficiency, samples_per_s, accuracy, accuracy_gap, peak_bytes, memory_imbalance, "
+               {"known are: speedup, efficiency, samples_per_s, accuracy, accuracy_gap, seconds_to_target, peak_bytes, "
+                "memory_imbalance, "
                 "exposed_comm_s"},
                [] { ComparisonAssertion("x>=1", kNames); });
 }
 
 TEST(ComparisonAssertionMetrics, NeedAnEvaluationWhereTheyAreOfIt) {
-  const std::vector<AssertedRun> runs = {{.name = "single"}, {.name = "ddp", .evaluated = false}};
+  const std::vector<AssertedRun> runs = {{.name = "single", .has_target = true},
+                                         {.name = "ddp", .evaluated = false, .has_target = true}};
   for (const KnownMetric& metric : kMetrics) {
     const auto make = [&] { ComparisonAssertion(std::string(metric.name) + ">=0", runs); };
     if (metric.needs_evaluation)
@@ -101,6 +113,21 @@ TEST(ComparisonAssertionMetrics, NeedAnEvaluationWhereTheyAreOfIt) {
     else
       EXPECT_NO_THROW(make()) << metric.name;
   }
+}
+
+TEST(ComparisonAssertionMetrics, SecondsToATargetNeedOne) {
+  expect_error(ExitCode::usage, {"seconds_to_target needs an accuracy to come to", "--target 0.95"},
+               [] { ComparisonAssertion("seconds_to_target<=1", std::vector<AssertedRun>{{.name = "single"}}); });
+}
+
+TEST(ComparisonAssertionMetrics, ATargetThatWasNotReachedFails) {
+  std::vector<RunFigures> runs = kRuns;
+  for (RunFigures& run : runs) run.target = 0.905;
+  const AssertionOutcome outcome = ComparisonAssertion("seconds_to_target>=0", kNames).check(runs);
+  EXPECT_FALSE(outcome.holds);
+  EXPECT_EQ(outcome.sentence,
+            "seconds_to_target>=0 failed: seconds_to_target(single) is unknown, as not every training has come to the "
+            "target, seconds_to_target(a(b)<=1) is unknown, as not every training has come to the target");
 }
 
 /// Of a speed of 500 samples/s, whether it is so beside a bound below, the same and above.

@@ -74,6 +74,30 @@ TEST(ComparisonReport, OfRepetitionsSaysWhatIsSignificant) {
   EXPECT_EQ(report_of(1).text(200).find("significant"), std::string::npos) << "one training shows no such thing";
 }
 
+TEST(ComparisonReport, OfATargetHasTheSecondsToIt) {
+  ComparisonReport report = report_of(3);
+  for (RunFigures& run : report.runs) run.target = 0.9;
+  const auto document = nlohmann::json::parse(report.json());
+  EXPECT_EQ(testing::schema_violations("compare.schema.json", document), std::vector<std::string>());
+  EXPECT_EQ(document["target"], 0.9);
+  EXPECT_EQ(document["runs"][0]["seconds_to_target"], 1.0);
+  EXPECT_EQ(document["runs"][0]["trainings"][2]["seconds_to_target"], 1.0);
+  std::string text = in_one_line(report.text(220));
+  for (const char* words : {"s to 90 %", "1.00 ± 0.00", "2.00 ± 0.00", "seconds to 90 % differs significantly, by +1",
+                            "Seconds to 90 % are of training"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
+  // Of some that have come to it, and of none.
+  report.runs[0].trainings[1].evaluations.pop_back();
+  for (TrainingFigures& training : report.runs[1].trainings) training.evaluations.clear();
+  text = report.text(220);
+  EXPECT_NE(text.find("1.00 ± 0.00 (2 of 3)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("seconds to 90 % differs"), std::string::npos) << text;
+  const auto unreached = nlohmann::json::parse(report.json());
+  EXPECT_TRUE(unreached["runs"][0]["seconds_to_target"].is_null());
+  EXPECT_TRUE(unreached["runs"][1]["trainings"][0]["seconds_to_target"].is_null());
+  EXPECT_EQ(report_of(1).text(220).find("s to "), std::string::npos) << "nobody has asked for it";
+}
+
 TEST(ComparisonReport, JsonFitsItsSchema) {
   ComparisonReport stopped = report_of(1);
   stopped.finished = false;

@@ -41,6 +41,16 @@ TEST(TrainingFigures, SecondsAreTheMedianOfTheEpochsAfterTheFirst) {
   EXPECT_EQ(training_figures(std::vector{epoch(1, 90, 1000)}).seconds_per_epoch, 90);
 }
 
+TEST(TrainingFigures, SecondsToAnAccuracyAreOfTrainingUpToThatEvaluation) {
+  const TrainingFigures figures =
+      training_figures(std::vector{evaluated(epoch(1, 9, 1000), 0.5), epoch(2, 4, 1000),
+                                   evaluated(epoch(3, 2, 1000), 0.9), evaluated(epoch(4, 1, 1000), 0.8)});
+  EXPECT_EQ(figures.seconds_to(0.5), 9);
+  EXPECT_EQ(figures.seconds_to(0.51), 15);
+  EXPECT_EQ(figures.seconds_to(0.9), 15);
+  EXPECT_FALSE(figures.seconds_to(0.91));
+}
+
 TEST(TrainingFigures, EpochsThatAreCutOtherwiseAreComparedForAsManySamples) {
   const auto run_of = [](double seconds, int64_t samples, int64_t data_samples) {
     return RunFigures{.run = "a",
