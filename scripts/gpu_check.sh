@@ -182,8 +182,12 @@ fi
 driver=
 if [[ $simulated == false ]] && command -v nvidia-smi > /dev/null; then
   # Without persistence each process that is alone initialises the GPU anew, dptrain as PyTorch.
-  IFS=, read -r gpu driver persistence < <(nvidia-smi --query-gpu=name,driver_version,persistence_mode --format=csv,noheader) || true
-  driver=${driver# }${persistence:+, persistence mode${persistence,,}}
+  if IFS=, read -r name driver persistence < <(nvidia-smi --query-gpu=name,driver_version,persistence_mode --format=csv,noheader 2> /dev/null) &&
+    [[ -n $driver ]]; then
+    gpu=$name driver=${driver# }${persistence:+, persistence mode${persistence,,}}
+  else
+    driver=
+  fi
 fi
 if [[ $simulated == false ]]; then echo "gpu_check: $gpu"; else echo "gpu_check: a simulated GPU, so bench is a trial of a few images"; fi
 
@@ -226,6 +230,10 @@ run_stage() {
         --limit-s "$limit_s" ${jobs:+--jobs "$jobs"} ${logs:+--logs "$logs"} --sanitizer "$sanitizer"
       ;;
     test)
+      local shm_mb
+      shm_mb=$(df --output=avail --block-size=MB /dev/shm 2> /dev/null | tail -n 1 | tr -dc 0-9)
+      [[ -z $shm_mb || $shm_mb -ge 500 ]] ||
+        echo "gpu_check: /dev/shm has $shm_mb MB left, of which two processes of NCCL on one GPU take some 200" >&2
       "${with_libraries[@]}" python3 "$root/scripts/gpu_tests.py" test --programs "$build/tests" --result "$result" \
         --limit-s "$limit_s" ${jobs:+--jobs "$jobs"} ${logs:+--logs "$logs"} "${cuda_only[@]}"
       ;;

@@ -40,7 +40,9 @@ RESTARTS = 8  # of a shard
 # After which a process's GPU does nothing more.
 STICKY = re.compile(r"illegal (memory access|address|instruction)|misaligned address|launch failure|launch timed out|device-side assert|"
                     r"invalid (program counter|address space)|hardware stack error|ECC error|EXECUTION_FAILED|"
-                    r"cudaError(IllegalAddress|MisalignedAddress|LaunchFailure|LaunchTimeout|IllegalInstruction|Assert)", re.I)
+                    r"not supported on global/shared address space|context is destroyed|"
+                    r"cudaError(IllegalAddress|MisalignedAddress|LaunchFailure|LaunchTimeout|IllegalInstruction|Assert|InvalidAddressSpace|"
+                    r"InvalidPc|HardwareStackError|ECCUncorrectable|ContextIsDestroyed)", re.I)
 # "needs 2 GPUs, there are 1", "each rank needs a GPU of its own, of which there are 1"
 MPI = re.compile(r"\bMPI\b|mpirun")  # which a machine with a GPU need not have
 MORE_GPUS = re.compile(r"needs .*GPUs?\b.*there (?:is|are) [1-9]")

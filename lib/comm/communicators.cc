@@ -111,7 +111,7 @@ std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<
   if (std::ranges::all_of(devices, of_kind(DeviceKind::cpu))) return host;
   std::vector<std::unique_ptr<Communicator>> staged;
   for (size_t rank = 0; rank < devices.size(); ++rank)
-    staged.push_back(make_staged_communicator(*devices[rank], std::move(host[rank])));
+    staged.push_back(make_staged_communicator(*devices[rank], std::move(host[rank]), Staging::pinned));
   return staged;
 }
 

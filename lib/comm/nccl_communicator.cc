@@ -282,7 +282,7 @@ Communicators make_nccl_world_communicators(const std::vector<Device*>& devices,
   }
   Communicators staged;
   for (size_t place = 0; place < devices.size(); ++place)
-    staged.push_back(make_staged_communicator(*devices[place], std::move(host[place])));
+    staged.push_back(make_staged_communicator(*devices[place], std::move(host[place]), Staging::pageable));
   return communicators_of(devices, std::move(staged), std::move(meetings), group, span);
 }
 

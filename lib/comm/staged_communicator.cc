@@ -1,6 +1,8 @@
 #include "comm/staged_communicator.h"
 
+#include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -10,16 +12,30 @@
 namespace dptrain {
 namespace {
 
-/// Host memory that the device copies from and to without the runtime's staging in between. Calls take the same sizes
-/// step after step: what one gives back another takes.
+class PageableMemory final : public HostMemory {
+ public:
+  explicit PageableMemory(int64_t bytes)
+      : HostMemory(nullptr), bytes_(std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(bytes))) {
+    data_ = bytes_.get();
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+};
+
+/// Host memory that a device's tensors are copied to and from. Calls take the same sizes step after step: what one
+/// gives back another takes.
 class HostStaging {
  public:
-  explicit HostStaging(Device& device) : device_(device) {}
+  HostStaging(Device& device, Staging kind) : device_(device), kind_(kind) {}
 
   std::unique_ptr<HostMemory> take(int64_t bytes) {
     const std::lock_guard lock(mutex_);
     const auto kept = free_.find(bytes);
-    if (kept == free_.end()) return device_.host_memory(bytes);
+    if (kept == free_.end()) {
+      if (kind_ == Staging::pinned) return device_.host_memory(bytes);
+      return std::make_unique<PageableMemory>(bytes);
+    }
     return std::move(free_.extract(kept).mapped());
   }
   void give_back(int64_t bytes, std::unique_ptr<HostMemory> memory) {
@@ -30,6 +46,7 @@ class HostStaging {
 
  private:
   Device& device_;
+  const Staging kind_;
   std::mutex mutex_;
   std::multimap<int64_t, std::unique_ptr<HostMemory>> free_;  ///< by size
 };
@@ -82,7 +99,8 @@ struct StagedMessage {
 
 class StagedCommunicator final : public Communicator {
  public:
-  StagedCommunicator(Device& device, std::unique_ptr<Communicator> host) : staging_(device), host_(std::move(host)) {}
+  StagedCommunicator(Device& device, std::unique_ptr<Communicator> host, Staging staging)
+      : staging_(device, staging), host_(std::move(host)) {}
 
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
@@ -166,8 +184,9 @@ class StagedCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_staged_communicator(Device& device, std::unique_ptr<Communicator> host) {
-  return std::make_unique<StagedCommunicator>(device, std::move(host));
+std::unique_ptr<Communicator> make_staged_communicator(Device& device, std::unique_ptr<Communicator> host,
+                                                       Staging staging) {
+  return std::make_unique<StagedCommunicator>(device, std::move(host), staging);
 }
 
 }  // namespace dptrain

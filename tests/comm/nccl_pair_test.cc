@@ -32,7 +32,7 @@ testing::ProcessOptions half_of_pair(const std::filesystem::path& folder, const 
                       "NCCL_MAX_CTAS=1", "CUDA_DEVICE_MAX_CONNECTIONS=32",
                       std::filesystem::read_symlink("/proc/self/exe").string(), kFilter},
           .folder = folder,
-          .timeout_s = 240,
+          .timeout_s = 480,
           .out = "",
           .err = ""};
 }
@@ -45,17 +45,22 @@ int passed_tests(const std::string& out) {
 
 bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-/// What has failed or was begun last, then what each of these says, then what NCCL says: the first lines tell most.
+/// What has failed or was begun last, then what NCCL warns of, then what each of these says: the first lines tell most.
 std::string told(const testing::Finished& finished) {
-  std::string names, all, last;
+  std::string names, all, last, warnings;
   bool fails = false;
   for (const std::string& line : testing::lines_of(finished.out)) {
+    // Said on stdout, in the midst of everything.
+    if (contains(line, "NCCL WARN")) {
+      warnings += line.substr(line.find("NCCL WARN")) + '\n';
+      continue;
+    }
     if (line.starts_with("[ RUN")) last = line;
     if (line.starts_with("[  FAILED  ]") || line.starts_with("[  SKIPPED ]")) names += line + '\n';
     fails = (fails || contains(line, ": Failure") || contains(line, "C++ exception")) && !line.starts_with("[");
     if (fails) all += line + '\n';
   }
-  return names + last + '\n' + all + finished.err;
+  return names + last + '\n' + warnings + all + finished.err;
 }
 
 /// Alone, as two processes on one GPU wait for each other's turns.

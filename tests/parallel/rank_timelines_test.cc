@@ -230,7 +230,7 @@ TEST_F(CudaStrategies, RecordedStepsAreShownAsOthers) {
 
 TEST_F(CudaStrategies, SumsThatARecordedStepHasAreShown) {
   const auto gpus = cuda_devices();
-  if (gpus.size() < 2) GTEST_SKIP() << "one GPU; sums over NCCL need two";
+  if (gpus.size() < 2) GTEST_SKIP() << "needs 2 GPUs for sums over NCCL, there are " << gpus.size();
   const StrategyOptions options{.buckets = {.bucket_mb = 0.5, .first_bucket_mb = 0.1},
                                 .list = {kGpu, {DeviceKind::cuda, 1}},
                                 .deterministic = false};
