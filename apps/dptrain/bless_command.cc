@@ -1,16 +1,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/counted.h"
-#include "base/error.h"
-#include "base/file.h"
 #include "commands.h"
 #include "first_steps_command.h"
 #include "output.h"
+#include "output_file.h"
 
 namespace dptrain::app {
 namespace {
@@ -18,33 +17,23 @@ namespace {
 struct BlessFlags {
   ConfigFlags common;
   std::string file;
-  int64_t steps = 20;
+  std::optional<int64_t> steps;
 };
-
-/// Before anything is trained.
-void require_folder_of(const std::filesystem::path& file) {
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-  std::error_code none;
-  if (!std::filesystem::is_directory(folder, none))
-    throw Error(ExitCode::io, Mistake{.where = file.string(),
-                                      .expected = "expected a folder that is there",
-                                      .got = folder.string(),
-                                      .advice = "make it, or choose another"});
-}
 
 std::string said_of(const train::Blessing& blessing, const BlessFlags& flags) {
   const auto& steps = blessing.first.steps;
   const auto share = [&](size_t i) { return 100 * blessing.loss_bounds[i] / std::abs(steps[i].loss); };
   return fmt::format("{}: {} of {}; losses may be {:.2g} % off in step 1, {:.2g} % in step {}\n", flags.file,
-                     counted(flags.steps, "step"), blessing.run, share(0), share(steps.size() - 1), steps.size());
+                     counted(static_cast<int64_t>(steps.size()), "step"), blessing.run, share(0),
+                     share(steps.size() - 1), steps.size());
 }
 
 int bless_with(const BlessFlags& flags) {
-  require_folder_of(flags.file);
-  const auto blessing = train_first_steps(flags.common, flags.steps, true);
+  const OutputFile file(flags.file);
+  const auto blessing = bless_first_steps(flags.common, flags.steps);
   if (!blessing) return 0;
   const std::string json = blessing->json();
-  write_file_atomically(flags.file, json);
+  file.write(json);
   if (flags.common.json)
     write_output(json);
   else if (!flags.common.quiet)
@@ -63,8 +52,10 @@ Run add_bless_command(CLI::App& command) {
       ->required()
       ->check([](const std::string& file) { return file.empty() ? "needs a value, got ''" : ""; })
       ->type_name("FILE");
-  command.add_option("--steps", flags->steps, "training steps, which are trained four times")
-      ->check(CLI::Range(int64_t{1}, int64_t{10'000}))
+  command
+      .add_option("--steps", flags->steps,
+                  "training steps, which are trained four times; 20 by default, or as many as the training has")
+      ->check(CLI::Range(int64_t{3}, int64_t{10'000}))
       ->type_name("N");
   return [flags] { return bless_with(*flags); };
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
@@ -40,40 +41,83 @@ void require_finite(const train::FirstSteps& first) {
                               first.steps[i].loss));
 }
 
-}  // namespace
+int64_t steps_of_training(const train::Experiment& experiment, const Dataset& data) {
+  if (experiment.steps) return *experiment.steps;
+  return *experiment.epochs * ((data.samples() + experiment.batch_size - 1) / experiment.batch_size);
+}
 
-std::optional<train::Blessing> train_first_steps(const ConfigFlags& flags, int64_t steps, bool bounded) {
-  ReadExperiment read(flags);
-  if (read.dumped) return std::nullopt;
-  train::Experiment& experiment = read.experiment;
-  require_repeatable(experiment, flags.config);
-  const train::StopSignal& stop = watch_stop_signals();
-  if (experiment.initial_weights)
-    experiment.initial_weights->path = train::find_weights(experiment.initial_weights->path, tell_of_damage);
-  const Datasets data = experiment.dataset.open();
-  const auto trained = [&](int nudge_roundings) {
-    train::FirstSteps first =
-        train::train_first_steps(experiment, data, {.steps = steps, .nudge_roundings = nudge_roundings, .stop = &stop});
-    if (const int signal = stop.load(); signal != 0)
+int64_t blessed_steps(const std::optional<int64_t>& asked, int64_t there) {
+  constexpr int64_t kSteps = 20;
+  if (!asked) return std::min(kSteps, there);
+  if (*asked > there)
+    throw Error(ExitCode::usage, Mistake{.where = "--steps",
+                                         .expected = fmt::format("expected at most the {} of the training", there),
+                                         .got = fmt::format("{}", *asked),
+                                         .advice = "leave it out, or let the training go on for longer"});
+  return *asked;
+}
+
+/// Steps of an experiment that have a beginning of their own each time.
+class FirstStepsOf {
+ public:
+  explicit FirstStepsOf(const ConfigFlags& flags) : read_(flags) {
+    if (read_.dumped) return;
+    require_repeatable(read_.experiment, flags.config);
+    if (read_.experiment.initial_weights)
+      read_.experiment.initial_weights->path =
+          train::find_weights(read_.experiment.initial_weights->path, tell_of_damage);
+    data_ = read_.experiment.dataset.open();
+  }
+
+  bool was_dumped() const { return read_.dumped; }
+  const train::Experiment& experiment() const { return read_.experiment; }
+  int64_t steps_of_training() const { return app::steps_of_training(read_.experiment, *data_.train); }
+
+  train::FirstSteps trained(int64_t steps, int nudge_roundings) const {
+    train::FirstSteps first = train::train_first_steps(
+        read_.experiment, data_, {.steps = steps, .nudge_roundings = nudge_roundings, .stop = &stop_});
+    if (const int signal = stop_.load(); signal != 0)
       throw Error(exit_code_of_signal(signal), fmt::format("stopped by {}; nothing was written", signal_name(signal)));
     return first;
-  };
-  train::Blessing blessing{.run = experiment.name,
-                           .config = read.session.resolved_yaml(),
-                           .version = version(),
-                           .commit = git_commit(),
-                           .instructions = cpu_instructions(),
-                           .first = trained(0),
-                           .loss_bounds = {}};
-  if (!bounded) return blessing;
+  }
+  train::Blessing blessing(int64_t steps) const {
+    return {.run = read_.experiment.name,
+            .config = read_.session.resolved_yaml(),
+            .version = version(),
+            .commit = git_commit(),
+            .instructions = cpu_instructions(),
+            .first = trained(steps, 0),
+            .loss_bounds = {},
+            .memory_varies = read_.experiment.shards > 0 && std::ranges::max(read_.experiment.threads) > 1};
+  }
+
+ private:
+  const train::StopSignal& stop_ = watch_stop_signals();
+  ReadExperiment read_;
+  Datasets data_;
+};
+
+}  // namespace
+
+std::optional<train::Blessing> bless_first_steps(const ConfigFlags& flags, const std::optional<int64_t>& steps) {
+  const FirstStepsOf training(flags);
+  if (training.was_dumped()) return std::nullopt;
+  const int64_t count = blessed_steps(steps, training.steps_of_training());
+  train::Blessing blessing = training.blessing(count);
   require_finite(blessing.first);
   std::vector<train::FirstSteps> nudged;
   for (const int roundings : kNudges) {
-    nudged.push_back(trained(roundings));
+    nudged.push_back(training.trained(count, roundings));
     require_finite(nudged.back());
   }
-  blessing.loss_bounds = train::loss_bounds(blessing.first, nudged, experiment.precision);
+  blessing.loss_bounds = train::loss_bounds(blessing.first, nudged, training.experiment().precision);
   return blessing;
+}
+
+std::optional<train::Blessing> train_first_steps(const ConfigFlags& flags, int64_t steps) {
+  const FirstStepsOf training(flags);
+  if (training.was_dumped()) return std::nullopt;
+  return training.blessing(steps);
 }
 
 }  // namespace dptrain::app

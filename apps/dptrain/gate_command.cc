@@ -19,9 +19,12 @@ struct GateFlags {
 };
 
 int gate_with(const GateFlags& flags) {
+  if (flags.common.dump_config) {
+    train_first_steps(flags.common, 0);
+    return 0;
+  }
   const train::Blessing blessed = train::read_blessing(flags.file);
-  const auto now = train_first_steps(flags.common, static_cast<int64_t>(blessed.first.steps.size()), false);
-  if (!now) return 0;
+  const auto now = train_first_steps(flags.common, static_cast<int64_t>(blessed.first.steps.size()));
   const train::GateReport report{.blessed = blessed, .now = *now, .file = flags.file};
   if (flags.common.json)
     write_output(report.json() + "\n");
@@ -36,7 +39,10 @@ int gate_with(const GateFlags& flags) {
 
 Run add_gate_command(CLI::App& command) {
   auto flags = std::make_shared<GateFlags>();
-  command.add_option("file", flags->file, "what dptrain bless has written")->required()->type_name("FILE");
+  command.add_option("file", flags->file, "what dptrain bless has written")
+      ->required()
+      ->check([](const std::string& file) { return file.empty() ? "needs a value, got ''" : ""; })
+      ->type_name("FILE");
   flags->common.add_to(command);
   return [flags] { return gate_with(*flags); };
 }

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "commands.h"
 #include "device/host_machine.h"
 #include "output.h"
+#include "output_file.h"
 #include "plan/calibration.h"
 #include "plan/exchange_figures.h"
 #include "plan/layers_report.h"
@@ -180,14 +180,14 @@ void require_operators(const PlanFlags& flags) {
                                         .advice = "give one of them"});
 }
 
-void write_trace(const plan::PlanReport& report, const std::string& file) {
+void write_trace(const plan::PlanReport& report, const OutputFile& file) {
   if (!report.times)
     throw Error(ExitCode::config,
                 Mistake{.where = "--trace",
                         .expected = "a timeline needs times, expected devices whose figures are known",
                         .got = report.devices,
                         .advice = "name the devices as 16xh200, or give --operators or --calibrate"});
-  write_file_atomically(file, report.trace());
+  file.write(report.trace());
 }
 
 std::optional<int64_t> memory_of(const plan::DeviceFigures* figures) {
@@ -221,6 +221,7 @@ int plan_with(const PlanFlags& flags) {
     return 0;
   }
   require_plannable(planned.experiment, flags.common.config);
+  const auto trace = flags.trace.empty() ? std::nullopt : std::optional<OutputFile>(flags.trace);
   require_exchange(planned, flags);
   require_operators(flags);
   estimate_operators(planned, flags.operators);
@@ -231,7 +232,7 @@ int plan_with(const PlanFlags& flags) {
       .hosts = static_cast<int>(planned.devices_of_hosts.size()),
       .device_memory_bytes = memory_of(planned.figures),
       .host_memory_bytes = planned.on_workers_here ? std::optional(host_memory_bytes()) : std::nullopt,
-      .step = step_of(planned, !flags.trace.empty()),
+      .step = step_of(planned, trace.has_value()),
       .places = places_of(planned, links),
       .times = {},
       .figures_source = {}};
@@ -241,7 +242,7 @@ int plan_with(const PlanFlags& flags) {
     if (planned.estimates->is_measured())
       report.shares = plan::shares_of(*planned.estimates, report.step.ranks.front().operators);
   }
-  if (!flags.trace.empty()) write_trace(report, flags.trace);
+  if (trace) write_trace(report, *trace);
   print(flags.common, report.json(), report.text(terminal_width(STDOUT_FILENO)));
   return 0;
 }

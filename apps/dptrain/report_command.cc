@@ -4,9 +4,9 @@
 
 #include "base/counted.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "commands.h"
 #include "output.h"
+#include "output_file.h"
 #include "train/report_page.h"
 
 namespace dptrain::app {
@@ -18,9 +18,10 @@ struct ReportFlags {
 };
 
 int write_report(const ReportFlags& flags) {
+  const OutputFile file(flags.file);
   const train::ReportPage page({flags.directories.begin(), flags.directories.end()});
   if (page.runs() == 0) throw Error(*page.left_out());
-  write_file_atomically(flags.file, page.html());
+  file.write(page.html());
   write_output(fmt::format("{}: {}\n", flags.file, counted(static_cast<int64_t>(page.runs()), "run")));
   if (page.left_out()) throw Error(*page.left_out());
   return 0;

@@ -88,9 +88,12 @@ void RankPlayer::go_to(double time) {
     times_.compute_s += passed;
   }
   now_ = std::max(now_, time);
-  if (passed == 0) return;
-  const double computed_s = seconds_before_[operators_before_event()] - left_;
-  moments_.push_back({.time = now_, .computed_s = std::max(computed_s, moments_.back().computed_s)});
+  const double computed_s = std::max(seconds_before_[operators_before_event()] - left_, moments_.back().computed_s);
+  // What is left of an operator may be too little for the time to pass.
+  if (passed == 0)
+    moments_.back().computed_s = computed_s;
+  else
+    moments_.push_back({.time = now_, .computed_s = computed_s});
 }
 
 void RankPlayer::pass_event() {

@@ -7,9 +7,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "config/config_document.h"
 #include "config/json_words.h"
 
 namespace dptrain::train {
@@ -35,25 +37,78 @@ double least_share(Precision precision) {
   return 0;
 }
 
-Blessing blessing_of(const json& document) {
-  Blessing blessing{.run = document.at("run"),
-                    .config = {},
-                    .version = document.at("by").at("dptrain"),
-                    .commit = document.at("by").at("commit"),
-                    .instructions = document.at("by").at("instructions"),
+/// What the file can have, as docs/blessing.schema.json says.
+class Reader {
+ public:
+  explicit Reader(std::filesystem::path file) : file_(std::move(file)) {}
+
+  double number(const json& object, const char* key) const {
+    const json& value = object.at(key);
+    if (value.is_number() && std::isfinite(value.get<double>())) return value.get<double>();
+    refuse(file_, fmt::format("{}: {}", key, value.dump()));
+  }
+  double positive(const json& object, const char* key) const {
+    const double value = number(object, key);
+    if (value >= 0) return value;
+    refuse(file_, fmt::format("{}: {}", key, value));
+  }
+  int64_t count(const json& object, const char* key) const {
+    const json& value = object.at(key);
+    if (value.is_number_integer() && value.get<double>() >= 0 && value.get<double>() < 9e18)
+      return value.get<int64_t>();
+    refuse(file_, fmt::format("{}: {}", key, value.dump()));
+  }
+  /// Of letters and signs that a terminal shows.
+  std::string text(const json& object, const char* key) const {
+    const std::string value = object.at(key);
+    if (std::ranges::none_of(value, [](unsigned char c) { return c < 0x20 || c == 0x7f; })) return value;
+    refuse(file_, fmt::format("{}: {}", key, object.at(key).dump(-1, ' ', true)));
+  }
+  std::string hash(const json& object, const char* key) const {
+    const std::string value = object.at(key);
+    constexpr size_t kDigits = 64;
+    if (value.size() == kDigits && value.find_first_not_of("0123456789abcdef") == std::string::npos) return value;
+    refuse(file_, fmt::format("{}: {}", key, object.at(key).dump(-1, ' ', true)));
+  }
+  std::string config(const json& lines) const {
+    std::string config;
+    for (const json& line : lines) config += line.get<std::string>() + "\n";
+    try {
+      parse_config(config, file_.string());
+    } catch (const Error& error) {
+      refuse(file_, fmt::format("no configuration: {}", error.what()));
+    }
+    return config;
+  }
+  [[noreturn]] void damaged(const std::string& got) const { refuse(file_, got); }
+
+ private:
+  std::filesystem::path file_;
+};
+
+Blessing blessing_of(const json& document, const Reader& reader) {
+  if (reader.count(document, "schema") != 1) reader.damaged("another schema than 1");
+  const json &by = document.at("by"), &sent = document.at("sent");
+  Blessing blessing{.run = reader.text(document, "run"),
+                    .config = reader.config(document.at("config")),
+                    .version = reader.text(by, "dptrain"),
+                    .commit = reader.text(by, "commit"),
+                    .instructions = reader.text(by, "instructions"),
                     .first = {},
                     .loss_bounds = {}};
-  for (const json& line : document.at("config")) blessing.config += line.get<std::string>() + "\n";
   for (const json& step : document.at("steps")) {
-    blessing.first.steps.push_back(
-        {.learning_rate = step.at("learning_rate"), .samples = step.at("samples"), .loss = step.at("loss")});
-    blessing.loss_bounds.push_back(step.at("loss_bound"));
+    if (reader.count(step, "step") != std::ssize(blessing.first.steps) + 1) reader.damaged("steps out of order");
+    blessing.first.steps.push_back({.learning_rate = reader.positive(step, "learning_rate"),
+                                    .samples = reader.count(step, "samples"),
+                                    .loss = reader.number(step, "loss")});
+    blessing.loss_bounds.push_back(reader.positive(step, "loss_bound"));
   }
-  blessing.first.sent = {.bytes = document.at("sent").at("bytes"),
-                         .collectives = document.at("sent").at("collectives")};
+  blessing.first.sent = {.bytes = reader.count(sent, "bytes"), .collectives = reader.count(sent, "collectives")};
   for (const json& device : document.at("devices"))
-    blessing.first.devices.push_back({.name = device.at("device"), .peak_bytes = device.at("peak_bytes")});
-  blessing.first.weights_hash = document.at("weights_hash");
+    blessing.first.devices.push_back(
+        {.name = reader.text(device, "device"), .peak_bytes = reader.count(device, "peak_bytes")});
+  blessing.first.weights_hash = reader.hash(document, "weights_hash");
+  if (blessing.first.steps.empty() || blessing.first.devices.empty()) reader.damaged("no steps or no devices");
   return blessing;
 }
 
@@ -89,9 +144,7 @@ std::string Blessing::json() const {
 Blessing read_blessing(const std::filesystem::path& file) {
   const std::string text = read_file(file);
   try {
-    Blessing blessing = blessing_of(json::parse(text));
-    if (blessing.first.steps.empty() || blessing.first.devices.empty()) refuse(file, "no steps or no devices");
-    return blessing;
+    return blessing_of(json::parse(text), Reader(file));
   } catch (const json::exception& damage) {
     refuse(file, json_words(damage));
   }

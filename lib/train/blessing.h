@@ -17,6 +17,7 @@ struct Blessing {
   std::string instructions;  ///< of the processor: "avx512"
   FirstSteps first;
   std::vector<double> loss_bounds;  ///< by step: how far a right training's loss may be from this one's
+  bool memory_varies = false;       ///< from run to run; of a training that has just been, not read
 
   /// The text of the file; docs/blessing.schema.json is its schema.
   std::string json() const;

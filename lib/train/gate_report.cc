@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -47,35 +48,18 @@ std::vector<std::string> differing(const Blessing& a, const Blessing& b) {
   return keys;
 }
 
-/// The first step in which they aren't alike, as many as there are.
-template <class Alike>
-size_t first_unlike(const FirstSteps& blessed, const FirstSteps& now, const Alike& alike) {
-  const size_t steps = std::min(blessed.steps.size(), now.steps.size());
-  for (size_t i = 0; i < steps; ++i)
-    if (!alike(blessed.steps[i], now.steps[i])) return i;
-  return blessed.steps.size();
-}
-
-Finding rates(const FirstSteps& blessed, const FirstSteps& now) {
-  const size_t at = first_unlike(blessed, now, [](const auto& a, const auto& b) {
-    return std::abs(a.learning_rate - b.learning_rate) <= 1e-9 * a.learning_rate;
-  });
-  const size_t shown = at < blessed.steps.size() ? at : 0;
-  Finding finding{.what = fmt::format("learning rate of step {}", shown + 1),
-                  .blessed = fmt::format("{:g}", blessed.steps[shown].learning_rate),
-                  .now = fmt::format("{:g}", now.steps[shown].learning_rate)};
-  if (at < blessed.steps.size()) finding.verdict = GateVerdict::differs;
-  return finding;
-}
-
-Finding samples(const FirstSteps& blessed, const FirstSteps& now) {
-  const size_t at = first_unlike(blessed, now, [](const auto& a, const auto& b) { return a.samples == b.samples; });
-  const size_t shown = at < blessed.steps.size() ? at : 0;
-  Finding finding{.what = fmt::format("samples of step {}", shown + 1),
-                  .blessed = fmt::format("{}", blessed.steps[shown].samples),
-                  .now = fmt::format("{}", now.steps[shown].samples)};
-  if (at < blessed.steps.size()) finding.verdict = GateVerdict::differs;
-  return finding;
+/// Of a number that each step has: the first step in which the two aren't alike, else the first one.
+template <class Number, class Alike>
+Finding of_steps(const char* what, const FirstSteps& blessed, const FirstSteps& now, Number FirstSteps::Step::*number,
+                 const Alike& alike) {
+  size_t at = 0;
+  while (at < blessed.steps.size() && alike(blessed.steps[at].*number, now.steps[at].*number)) ++at;
+  const bool differs = at < blessed.steps.size();
+  if (!differs) at = 0;
+  return {.what = fmt::format("{} of step {}", what, at + 1),
+          .blessed = fmt::format("{}", blessed.steps[at].*number),
+          .now = fmt::format("{}", now.steps[at].*number),
+          .verdict = differs ? GateVerdict::differs : GateVerdict::equal};
 }
 
 Finding losses(const Blessing& blessed, const FirstSteps& now) {
@@ -161,8 +145,15 @@ std::vector<Finding> GateReport::findings() const {
   std::string why_not_memory = why_not_sent;
   if (why_not_memory.empty() && (differ("devices") || differ("threads")))
     why_not_memory = "devices or their threads are others";
+  else if (why_not_memory.empty() && differ("steps_in_flight"))
+    why_not_memory = "steps_in_flight is another one";
+  else if (why_not_memory.empty() && now.memory_varies)
+    why_not_memory = "threads that compute shards hold more or less, as they meet";
 
-  std::vector<Finding> all = {rates(was, is), samples(was, is), losses(blessed, is)};
+  const auto nearly = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(a); };
+  std::vector<Finding> all = {of_steps("learning rate", was, is, &FirstSteps::Step::learning_rate, nearly),
+                              of_steps("samples", was, is, &FirstSteps::Step::samples, std::equal_to<>()),
+                              losses(blessed, is)};
   for (auto& more : {sent(was, is, why_not_sent), memory(was, is, why_not_memory)})
     all.insert(all.end(), more.begin(), more.end());
   all.push_back({.what = "weights",
@@ -227,7 +218,7 @@ std::string GateReport::json() const {
   const ordered_json document = {
       {"schema", 1},          {"run", now.run},    {"blessing", file}, {"passed", failures().empty()},
       {"changes", changes()}, {"findings", found}, {"steps", steps}};
-  return document.dump(2);
+  return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace dptrain::train

@@ -1,4 +1,9 @@
 // dptrain bless and gate: what a later training is held to.
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <utility>
+
 #include "e2e/command_fixture.h"
 
 namespace dptrain {
@@ -11,7 +16,7 @@ using testing::Finished;
 class GateTest : public testing::CommandTest {
  protected:
   Finished bless(Arguments more = {}) const {
-    more.insert(more.begin(), {"bless", "--config", "digits.yaml", "--steps", "6", "-o", "blessed.json"});
+    more.insert(more.begin(), {"bless", "--config", "digits.yaml", "--steps", "5", "-o", "blessed.json"});
     return run(more);
   }
   Finished gate(Arguments more = {}) const {
@@ -23,7 +28,7 @@ class GateTest : public testing::CommandTest {
 TEST_F(GateTest, ARerunPassesAndAChangedRateFails) {
   const Finished blessed = bless();
   ASSERT_EQ(blessed.exit, 0) << blessed.err;
-  EXPECT_NE(blessed.out.find("blessed.json: 6 steps of digits"), std::string::npos) << blessed.out;
+  EXPECT_NE(blessed.out.find("blessed.json: 5 steps of digits"), std::string::npos) << blessed.out;
   EXPECT_EQ(violations("blessing.schema.json", json_of("blessed.json")), Arguments());
   const Finished again = gate({"--json"});
   ASSERT_EQ(again.exit, 0) << again.err;
@@ -58,6 +63,41 @@ TEST_F(GateTest, ABlessedFileIsReplacedWhole) {
   EXPECT_NE(text("blessed.json"), before);
 }
 
+TEST_F(GateTest, StepsAreThoseOfTheTraining) {
+  const Arguments four = {"bless", "--config", "digits.yaml", "-o",     "blessed.json",
+                          "--set", "epochs=",  "--set",       "steps=4"};
+  const Finished finished = run(four);
+  ASSERT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(json_of("blessed.json")["steps"].size(), 4U);
+  Arguments five = four;
+  five.insert(five.end(), {"--steps", "5"});
+  expect_refused(five, 64, {"--steps", "at most the 4 of the training", "got 5"});
+}
+
+TEST_F(GateTest, ShardsOfSeveralThreadsPassWhateverTheyHold) {
+  const Arguments shards = {"--set", "shards=4", "--set", "threads=2"};
+  ASSERT_EQ(bless(shards).exit, 0);
+  const Finished finished = gate(shards);
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.out.find("hold more or less"), std::string::npos) << finished.out;
+}
+
+TEST_F(GateTest, AFileIsWrittenWhereALinkLeadsToAndNothingElseIsReplaced) {
+  folder_.write("target.json", "{}");
+  std::filesystem::create_symlink("target.json", path("blessed.json"));
+  ASSERT_EQ(bless().exit, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(path("blessed.json")));
+  EXPECT_EQ(violations("blessing.schema.json", json_of("target.json")), Arguments());
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  std::filesystem::create_directories(path("folder"));
+  for (const auto& [place, what] :
+       {std::pair("pipe", "a pipe"), std::pair("folder", "a folder"), std::pair("/dev/null", "a device")}) {
+    expect_refused({"bless", "--config", "digits.yaml", "-o", place}, 74, {place, "expected a file", what});
+    expect_refused({"plan", "--config", "digits.yaml", "--devices", "2xh200", "--trace", place}, 74, {place, what});
+  }
+  expect_refused({"bless", "--config", "digits.yaml", "-o", std::string(300, 'x')}, 74, {"can be written"});
+}
+
 TEST_F(GateTest, WhatCantBeHeldToEachOtherIsRefused) {
   ASSERT_EQ(bless().exit, 0);
   expect_refused({"gate", "none.json", "--config", "digits.yaml"}, 66, {"none.json"});
@@ -67,10 +107,12 @@ TEST_F(GateTest, WhatCantBeHeldToEachOtherIsRefused) {
     expect_refused({"gate", "blessed.json", "--config", "digits.yaml", "--set", measured}, 78, {"measured", "auto"});
   expect_refused({"bless", "--config", "digits.yaml", "-o", "no/blessed.json"}, 74, {"no/blessed.json", "folder"});
   expect_refused({"bless", "--config", "digits.yaml"}, 64, {"-o"});
-  expect_refused({"bless", "--config", "digits.yaml", "-o", "x.json", "--steps", "0"}, 64, {"--steps"});
+  expect_refused({"bless", "--config", "digits.yaml", "-o", "x.json", "--steps", "2"}, 64, {"--steps"});
+  expect_refused({"gate", "", "--config", "digits.yaml"}, 64, {"file", "needs a value"});
+  EXPECT_EQ(run({"gate", "none.json", "--config", "digits.yaml", "--dump-config"}).exit, 0);
 }
 
-/// What LeNet's first steps came to on a processor with AVX-512 and bf16 at 62b3abb92a23.
+/// What LeNet's first steps came to on a processor with AVX-512 and bf16.
 TEST_F(GateTest, LeNetTrainsAsItDid) {
   const std::string blessed = testing::source_file("tests/golden/blessed/lenet_ddp_2cpu.json");
   for (const Arguments& other :

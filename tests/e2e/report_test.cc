@@ -59,9 +59,10 @@ TEST_F(ReportTest, WhatIsNoRunIsLeftOutAndSetsTheExitCode) {
 
 TEST_F(ReportTest, APageThatCantBeWrittenIs74) {
   train("runs/ddp", of_patterns("ddp", "cpu:0-1"));
-  expect_failed(run({"report", "runs", "-o", "absent/report.html"}), 74, {"absent/report.html", "could not create"});
+  expect_failed(run({"report", "runs", "-o", "absent/report.html"}), 74,
+                {"absent/report.html", "a folder that is there"});
   EXPECT_FALSE(exists("absent")) << "the folder is to be there";
-  expect_failed(run({"report", "runs", "-o", "runs"}), 74, {"runs: could not replace"});
+  expect_failed(run({"report", "runs", "-o", "runs"}), 74, {"runs: expected a file, got a folder"});
   EXPECT_TRUE(exists("runs/ddp/metrics.jsonl"));
 }
 

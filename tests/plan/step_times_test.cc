@@ -257,6 +257,13 @@ TEST(StepTimes, TellWhenEachOperatorWaitAndCallWas) {
   }
 }
 
+/// A thousand seconds and so little make a thousand seconds.
+TEST(StepTimes, OperatorsThatTakeNoTimeThatCountsArePlayedToo) {
+  const auto times = times_of(step_of({{1000, 1e-14}, {1000, 1e-14}}, {call_of(CommKind::all_reduce, 8, 2, 2)}));
+  for (const auto& course : times.courses) ASSERT_EQ(course.operators.size(), 2U);
+  EXPECT_EQ(times.courses[0].operators[1].end, 1000);
+}
+
 TEST(StepTimes, OperatorsLastLongerWhereCoresAreShared) {
   // Of the first worker's second operator a second is computed beside the other worker, at half of the core.
   const auto times = on_cores(step_of({{2, 3}, {3}}, {}), 1, 1, WorldShape({2}));

@@ -121,6 +121,20 @@ TEST(GateReport, ADeviceMayHoldAHundredthMore) {
   EXPECT_EQ(threads.verdict("peak of rank 1"), GateVerdict::not_compared);
 }
 
+TEST(GateReport, MemoryThatVariesOrIsOfOtherStepsAheadIsNotCompared) {
+  const Gate varies([](Blessing& now) {
+    now.memory_varies = true;
+    now.first.devices[0].peak_bytes *= 2;
+  });
+  EXPECT_EQ(varies.verdict("peak of rank 0"), GateVerdict::not_compared);
+  EXPECT_EQ(varies.verdict("bytes sent"), GateVerdict::equal);
+  const Gate ahead([](Blessing& now) {
+    now.config += "steps_in_flight: 3\n";
+    now.first.devices[0].peak_bytes *= 2;
+  });
+  EXPECT_EQ(ahead.verdict("peak of rank 0"), GateVerdict::not_compared);
+}
+
 TEST(GateReport, OtherBitsOfWeightsAreNoFault) {
   const Gate gate([](Blessing& now) { now.first.weights_hash = std::string(64, 'b'); });
   EXPECT_EQ(gate.verdict("weights"), GateVerdict::other_bits);
@@ -165,9 +179,24 @@ TEST_F(BlessingFile, SomethingElseIsRefused) {
        {std::string("{"), std::string("[]"), std::string("{\"schema\": 1}"), blessed().json().substr(0, 200)})
     testing::expect_error(ExitCode::bad_data, {"blessed.json", "what dptrain bless writes"},
                           [&] { read_blessing(written(damaged)); });
-  nlohmann::json empty = nlohmann::json::parse(blessed().json());
-  empty["steps"] = nlohmann::json::array();
-  testing::expect_error(ExitCode::bad_data, {"no steps"}, [&] { read_blessing(written(empty.dump())); });
+  const auto refused = [&](const char* place, const nlohmann::json& value, const std::string& word) {
+    nlohmann::json edited = nlohmann::json::parse(blessed().json());
+    edited[nlohmann::json::json_pointer(place)] = value;
+    testing::expect_error(ExitCode::bad_data, {"blessed.json", "what dptrain bless writes", word},
+                          [&] { read_blessing(written(edited.dump())); });
+  };
+  refused("/steps", nlohmann::json::array(), "no steps");
+  refused("/schema", 2, "schema");
+  refused("/steps/1/step", 3, "order");
+  refused("/steps/0/loss_bound", -1, "loss_bound: -1");
+  refused("/steps/0/samples", 1.5, "samples: 1.5");
+  refused("/steps/0/loss", "low", "loss: \"low\"");
+  refused("/sent/bytes", -1, "bytes: -1");
+  refused("/devices/0/peak_bytes", 1e30, "peak_bytes");
+  refused("/weights_hash", "none", "weights_hash");
+  refused("/by/commit", "a\x1b[31m", "commit");
+  refused("/config", nlohmann::json::array(), "no configuration");
+  refused("/config", nlohmann::json::array({"a: ["}), "no configuration");
 }
 
 TEST(FirstStepsTest, AreTheTrainingsOwn) {

@@ -1,0 +1,34 @@
+#include "output_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace dptrain::app {
+
+namespace fs = std::filesystem;
+
+OutputFile::OutputFile(const std::string& file) : path_(file) {
+  const auto refuse = [&](const std::string& expected, const std::string& got) {
+    throw Error(ExitCode::io,
+                Mistake{.where = file, .expected = expected, .got = got, .advice = "choose another place"});
+  };
+  std::error_code error;
+  const fs::file_status found = fs::status(path_, error);
+  if (found.type() == fs::file_type::none) refuse("expected a file that can be written", error.message());
+  if (fs::exists(found) && !fs::is_regular_file(found)) refuse("expected a file", kind_of_what_is_no_file(path_));
+  if (fs::is_symlink(fs::symlink_status(path_, error))) path_ = fs::weakly_canonical(path_);
+  const fs::path folder = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
+  if (!fs::is_directory(folder, error)) refuse("expected a folder that is there", folder.string());
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    refuse("expected a folder that can be written", fmt::format("{}: {}", folder.string(), std::strerror(errno)));
+}
+
+void OutputFile::write(std::string_view text) const { write_file_atomically(path_, text); }
+
+}  // namespace dptrain::app
