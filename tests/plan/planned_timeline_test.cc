@@ -126,6 +126,20 @@ TEST_P(PlannedTimelines, AddUpToThePlan) {
   }
 }
 
+TEST_P(PlannedTimelines, PassesHaveTheirOperators) {
+  const plan::PlannedStep step = planned(true);
+  for (const auto& rows : planned_timelines(step, times(step))) {
+    const std::vector<TimelineSpan>& spans = rows[0].spans;
+    const auto lies_in_a_pass = [&](const TimelineSpan& inner) {
+      return std::ranges::any_of(spans, [&](const TimelineSpan& pass) {
+        return pass.name.starts_with("backward") && pass.begin <= inner.begin && inner.end <= pass.end;
+      });
+    };
+    for (const TimelineSpan& span : spans)
+      EXPECT_TRUE(!span.name.starts_with("conv2d_max_pool backward") || lies_in_a_pass(span)) << span.name;
+  }
+}
+
 TEST_P(PlannedTimelines, AreOfTheSameStep) {
   const plan::PlannedStep with = planned(true), without = planned(false);
   for (size_t rank = 0; rank < with.ranks.size(); ++rank) {
