@@ -11,6 +11,7 @@
 #include "base/installation.h"
 #include "base/nearest_name.h"
 #include "config/config_document.h"
+#include "output.h"
 
 namespace dptrain::app {
 namespace {
@@ -80,6 +81,13 @@ CLI::Option* ConfigFlags::add_to(CLI::App& command, const FlagHelp& help) {
       ->check(CLI::IsMember({"auto", "plain", "none"}))
       ->type_name("KIND");
   return file;
+}
+
+void ConfigFlags::print(const std::string& document, const std::string& text) const {
+  if (json)
+    write_output(document + "\n");
+  else if (!quiet)
+    write_output(text);
 }
 
 ConfigNode ConfigFlags::load(const std::string& name) const {

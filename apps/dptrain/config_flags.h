@@ -36,6 +36,8 @@ struct ConfigFlags {
   CLI::Option* add_to(CLI::App& command, const FlagHelp& help = {});
   /// The configuration file with all overrides in it. Throws 66, saying where it was looked for.
   ConfigNode load() const { return load(config); }
+  /// Prints what a command has found as --json and --quiet want it.
+  void print(const std::string& document, const std::string& text) const;
   /// Another file, with the same overrides.
   ConfigNode load(const std::string& name) const;
   /// The file's name without its ending: the run's name by default. Throws 66, saying where it was looked for.

@@ -26,10 +26,7 @@ int gate_with(const GateFlags& flags) {
   const train::Blessing blessed = train::read_blessing(flags.file);
   const auto now = train_first_steps(flags.common, static_cast<int64_t>(blessed.first.steps.size()));
   const train::GateReport report{.blessed = blessed, .now = *now, .file = flags.file};
-  if (flags.common.json)
-    write_output(report.json() + "\n");
-  else if (!flags.common.quiet)
-    write_output(report.text(terminal_width(STDOUT_FILENO)));
+  flags.common.print(report.json(), report.text(terminal_width(STDOUT_FILENO)));
   const std::vector<std::string> failures = report.failures();
   if (!failures.empty()) throw Error(ExitCode::assertion_failed, failures);
   return 0;

@@ -195,19 +195,12 @@ std::optional<int64_t> memory_of(const plan::DeviceFigures* figures) {
   return static_cast<int64_t>(figures->memory_bytes);
 }
 
-void print(const ConfigFlags& flags, const std::string& json, const std::string& text) {
-  if (flags.json)
-    write_output(json + "\n");
-  else if (!flags.quiet)
-    write_output(text);
-}
-
 void print_layers(const train::Experiment& experiment, const ConfigFlags& flags) {
   const Datasets data = experiment.dataset.open();
   const models::ModelInput input = train::strategy_context(experiment, *data.train).replica.input;
   const plan::LayersReport report{
       .run = experiment.name, .model = experiment.model.name, .of = plan::layers_of(experiment.model, input)};
-  print(flags, report.json(), report.text(terminal_width(STDOUT_FILENO)));
+  flags.print(report.json(), report.text(terminal_width(STDOUT_FILENO)));
 }
 
 int plan_with(const PlanFlags& flags) {
@@ -243,7 +236,7 @@ int plan_with(const PlanFlags& flags) {
       report.shares = plan::shares_of(*planned.estimates, report.step.ranks.front().operators);
   }
   if (trace) write_trace(report, *trace);
-  print(flags.common, report.json(), report.text(terminal_width(STDOUT_FILENO)));
+  flags.common.print(report.json(), report.text(terminal_width(STDOUT_FILENO)));
   return 0;
 }
 

@@ -62,10 +62,7 @@ int verify_with(const VerifyFlags& flags) {
   const train::VerificationReport report{.rows = verification.run(), .steps = flags.steps};
   if (const int signal = stop.load(); signal != 0)
     throw Error(exit_code_of_signal(signal), fmt::format("stopped by {}; nothing was written", signal_name(signal)));
-  if (flags.common.json)
-    write_output(report.json() + "\n");
-  else if (!flags.common.quiet)
-    write_output(report.text(terminal_width(STDOUT_FILENO)));
+  flags.common.print(report.json(), report.text(terminal_width(STDOUT_FILENO)));
   const std::vector<std::string> failures = report.failures();
   if (!failures.empty()) throw Error(ExitCode::assertion_failed, failures);
   return 0;
