@@ -448,8 +448,8 @@ watch_over() {
 }
 
 # What a restart runs: the command as it is until its run has begun, as an earlier one may still be in its place, and then what goes on
-# from the run's own newest checkpoint, or as long as it has none from where it was to begin, over what is left of it. mpirun has :
-# between programs.
+# from the run's own newest checkpoint, or as long as it has none from where it was to begin, over what is left of it, without faults
+# that were to be rehearsed. mpirun has : between programs.
 resumed_command() {
   resumed=("${command[@]}")
   ! is_yet_to_begin || return 0
@@ -469,7 +469,9 @@ resumed_command() {
       [[ $has_own == true ]] || from=(--resume "${command[i]}" "${place[@]}")
     elif [[ $argument == --resume=* ]]; then
       [[ $has_own == true ]] || from=("$argument" "${place[@]}")
-    elif [[ $argument != --overwrite && $argument != --resume ]]; then
+    elif [[ $argument == --fault ]]; then
+      i=$((i + 1))
+    elif [[ $argument != --overwrite && $argument != --resume && $argument != --fault=* ]]; then
       resumed+=("$argument")
     fi
   done

@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "config/config_json.h"
 #include "config_flags.h"
+#include "fault_flag.h"
 #include "output.h"
 #include "program.h"
 #include "resume_command.h"
@@ -21,6 +22,7 @@
 #include "train/comparison.h"
 #include "train/comparison_report.h"
 #include "train/fault_record.h"
+#include "train/fault_spec.h"
 #include "training_display.h"
 
 namespace dptrain::app {
@@ -36,6 +38,7 @@ struct CompareFlags {
   std::optional<double> target;
   int64_t repetitions = 1;
   bool overwrite = false;
+  std::vector<parallel::InjectedFault> faults;
 
   /// One configuration under several strategies, or several configurations. Throws 64 for what is neither.
   std::vector<train::ComparedConfig> compared() const {
@@ -157,10 +160,29 @@ std::vector<DeviceId> devices_of(const train::ComparisonPlan& plan) {
   return devices;
 }
 
+/// Every run that has the rank is late. Throws 64 for what would end the comparison, and for a rank that no run has.
+void suffer(train::ComparisonPlan& plan, const std::vector<parallel::InjectedFault>& faults) {
+  size_t most = 0;
+  for (const train::PlannedRun& run : plan.runs) most = std::max(most, run.trainings.front().experiment.devices.size());
+  train::require_ranks(faults, most);
+  for (const parallel::InjectedFault& fault : faults) {
+    if (fault.kind != parallel::InjectedFault::Kind::slow)
+      throw Error(ExitCode::usage, Mistake{.where = "--fault",
+                                           .expected = "expected slow, which compare can measure",
+                                           .got = fmt::format("'{}'", train::fault_text(fault)),
+                                           .advice = "train takes all of them"});
+    for (train::PlannedRun& run : plan.runs)
+      for (train::PlannedTraining& training : run.trainings)
+        if (static_cast<size_t>(fault.rank) < training.experiment.devices.size())
+          training.experiment.faults.push_back(fault);
+  }
+}
+
 int compare_with(const CompareFlags& flags) {
   train::StopSignal& stop = watch_stop_signals();
-  const train::ComparisonPlan plan = train::plan_comparison(flags.compared(), flags.out(), flags.repetitions);
+  train::ComparisonPlan plan = train::plan_comparison(flags.compared(), flags.out(), flags.repetitions);
   if (flags.common.dump_config) return dump(plan, flags.common.json);
+  suffer(plan, flags.faults);
   const auto assertions = read_assertions(flags, plan);
   train::Comparison comparison(
       plan, {.earlier = flags.overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse,
@@ -234,6 +256,8 @@ Run add_compare_command(CLI::App& command) {
       ->type_name("N");
   command.add_flag("--overwrite", flags->overwrite,
                    "replace an earlier comparison: its runs, also those that this one hasn't");
+  add_fault_flag(command, flags->faults,
+                 "train every run that has this rank with it late: slow:rank=1,ms=20; may be repeated");
   return [flags] { return compare_with(*flags); };
 }
 

@@ -59,7 +59,11 @@ std::string shell_word(const std::string& text) {
 Words resumed(const Words& program, bool has_own_checkpoint) {
   Words words, from = {"--resume"};
   for (size_t i = 0; i < program.size(); ++i) {
-    if (program[i] == "--overwrite") continue;
+    if (program[i] == "--overwrite" || program[i].starts_with("--fault=")) continue;
+    if (program[i] == "--fault") {
+      ++i;
+      continue;
+    }
     Words named;
     if (program[i].starts_with("--resume="))
       named = {program[i]};

@@ -12,14 +12,15 @@
 #include "base/sha256.h"
 #include "commands.h"
 #include "data/dataset_digest.h"
+#include "fault_flag.h"
 #include "fault_report.h"
 #include "job_session.h"
 #include "output.h"
-#include "planted_weight.h"
 #include "program.h"
 #include "read_experiment.h"
 #include "stop_signals.h"
 #include "train/config_changes.h"
+#include "train/fault_spec.h"
 #include "train/initial_weights.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
@@ -86,12 +87,14 @@ class TrainRun {
 
 int TrainRun::run() {
   if (read_.dumped) return 0;
-  experiment().planted_weight = planted_weight();
   experiment().traced = flags_.traced;
   config_ = read_.session.resolved_yaml();
   out_ = run_directory(flags_.common.out.value_or("runs/" + experiment().name), config_);
   job_.expect_training(experiment(), out_, flags_.before_training(out_));
   job_.form_training(config_, experiment());
+  train::require_ranks(flags_.faults, experiment().device_names().size());
+  experiment().faults = flags_.faults;
+  experiment().on_hung = [this](const Error& error) { job_.leave_after(error); };
   if (!job_.is_worker()) {
     job_.serve(experiment());
     return 0;
@@ -99,6 +102,7 @@ int TrainRun::run() {
   const ActivePlace place(job_.trainer());
   const auto traced = flags_.traced.value_or(train::TracedSteps()).after(0);
   job_.agree_on("--trace", flags_.traced ? fmt::format("steps {}-{}", traced.first, traced.last) : "not given");
+  job_.agree_on("--fault", faults_text(flags_.faults));
   job_.agree_on("--resume", flags_.resume ? fmt::format("'{}'", flags_.checkpoint) : "not given");
   // Everything that can be refused is refused before a device allocates anything.
   earlier_ = flags_.earlier_run(out_);
@@ -313,6 +317,9 @@ Run add_train_command(CLI::App& command) {
           "of so many steps, 10 by default, from the third on that is trained now, or of steps FIRST-LAST")
       ->expected(0, 1)
       ->type_name("[STEPS]");
+  add_fault_flag(command, flags->faults,
+                 "rehearse a failure: kill, stop, hang, memory, flip, nan as kill:rank=1,step=37, or "
+                 "slow:rank=1,ms=20; may be repeated");
   return [flags] { return train_with(*flags); };
 }
 

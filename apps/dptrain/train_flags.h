@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config_flags.h"
 #include "train/checkpoint.h"
@@ -18,6 +19,7 @@ struct TrainFlags {
   bool resume = false;
   std::string checkpoint;  ///< to resume from; by default the run directory's newest
   std::optional<train::TracedSteps> traced;
+  std::vector<parallel::InjectedFault> faults;  ///< that the training is to suffer
 
   /// Whether what a run has left in `out` is gone on with. What goes on from another run's checkpoint takes nothing of
   /// it.

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace dptrain::parallel {
@@ -21,15 +19,5 @@ enum class PlantedFault {
 /// By their numbers.
 inline constexpr std::array<std::string_view, 5> kPlantedFaultNames = {"none", "divided_twice", "bucket_left_out",
                                                                        "local_statistics", "boundary_gradient"};
-
-/// What a device's memory or arithmetic may do to a training: one number of a weight is wrong on one rank from the end
-/// of a step on. For tests of who notices.
-struct PlantedWeight {
-  enum class What { flipped_bit, not_a_number };
-  What what = What::flipped_bit;
-  int rank = 0;  ///< of the world
-  int64_t step = 0;
-  std::string parameter;  ///< that the rank has
-};
 
 }  // namespace dptrain::parallel

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "comm/exit_timer.h"
 #include "comm/thread_communicator.h"
 #include "ops/gpu_libraries.h"
 #include "parallel/thread_failure.h"
@@ -26,7 +27,8 @@ RankTeam::RankTeam(const Options& options)
                             .links = options.links ? std::make_shared<SimulatedLinks>(*options.links, options.devices)
                                                    : nullptr,
                             .world = options.world},
-      logged_(options.logged) {
+      logged_(options.logged),
+      on_hung_(options.on_hung) {
   const int size = static_cast<int>(options.devices.size());
   DPTRAIN_CHECK(size > 0 && options.threads.size() == options.devices.size(), "{} devices, {} thread counts", size,
                 options.threads.size());
@@ -216,8 +218,27 @@ std::vector<std::vector<TimelineRow>> RankTeam::take_timelines() {
 
 void RankTeam::wait(int64_t number) {
   // Ranks compute for as long as they need; where they wait for each other, the communicator's deadline ends it.
-  threads_->wait(number);
+  if (!threads_->wait(number, [this] { return is_hung(); })) leave_hung();
   if (const std::exception_ptr cause = root_cause()) std::rethrow_exception(cause);
+}
+
+void RankTeam::finish() {
+  if (!threads_->finish([this] { return is_hung(); })) leave_hung();
+}
+
+bool RankTeam::is_hung() {
+  constexpr double kToEnd_s = 10;
+  const std::lock_guard lock(mutex_);
+  return root_cause_ && exchange_ == nullptr && seconds_since(failed_at_) > kToEnd_s;
+}
+
+void RankTeam::leave_hung() {
+  try {
+    std::rethrow_exception(root_cause());
+  } catch (const Error& error) {
+    if (on_hung_) on_hung_(error);
+    end_process(error.code(), error.what());
+  }
 }
 
 std::exception_ptr RankTeam::root_cause() {
@@ -236,6 +257,7 @@ void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failur
     // Later failures are consequences: the others stop because this one did.
     if (root_cause_) return;
     root_cause_ = std::make_exception_ptr(error);
+    failed_at_ = Clock::now();
   }
   if (exchange_ != nullptr) exchange_->fail({.code = error.code(), .sentence = error.what()});
   communicator(rank).abort(error.what(), error.code());

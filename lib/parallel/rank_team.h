@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/error.h"
 #include "comm/communicators.h"
 #include "comm/meta_communicator.h"
 #include "comm/simulated_links.h"
@@ -36,6 +38,8 @@ class RankTeam {
     std::optional<LoggedWorld> logged = {};
     bool times_operators = false;  ///< see DeviceOptions
     bool has_timelines = false;    ///< steps may be shown: see `show_steps`
+    /// Called before the process ends because a rank has failed and another one's thread hangs: see `wait`.
+    std::function<void(const Error&)> on_hung = {};
   };
   /// Opens the devices and starts the threads. Throws 71 where a device can't be opened, or a thread not started.
   explicit RankTeam(const Options& options);
@@ -85,12 +89,13 @@ class RankTeam {
   /// Blocks until all ranks have done what was given up to `number`: computing takes as long as it takes, and a rank
   /// that waits for another has the communicator's deadline. Where a rank throws, nothing that was given is begun
   /// anymore, and this throws the root cause, whenever it is called after: the first failure, as an Error that begins
-  /// with its rank, its device and `what` ("step 12").
+  /// with its rank, its device and `what` ("step 12"). Of a process that is alone, where a rank is still at work ten
+  /// seconds later and so may never end, this ends the process in the same words; of a job the watch does.
   void wait(int64_t number);
   /// Gives and waits.
   void run(const std::string& what, Work work) { wait(give(what, std::move(work))); }
-  /// Blocks until nothing that was given is under way, however it ended.
-  void finish() { threads_->finish(); }
+  /// Blocks until nothing that was given is under way, however it ended; as for `wait`.
+  void finish();
 
  private:
   void exchange_kinds();
@@ -107,6 +112,9 @@ class RankTeam {
   void make_logging_communicators(const std::vector<Device*>& devices);
   void fail(int rank, const std::string& what, std::exception_ptr failure);
   std::exception_ptr root_cause();
+  /// Whether ranks have had their time to end after a failure.
+  bool is_hung();
+  [[noreturn]] void leave_hung();
 
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<RankTimelines>> timelines_;  ///< by rank; empty: nothing is shown
@@ -127,6 +135,8 @@ class RankTeam {
 
   std::mutex mutex_;
   std::exception_ptr root_cause_;
+  Clock::time_point failed_at_;  ///< where there is one
+  std::function<void(const Error&)> on_hung_;
   std::unique_ptr<WorkerThreads> threads_;  ///< end first
 };
 

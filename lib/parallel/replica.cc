@@ -99,6 +99,7 @@ std::vector<StepResults> Replica::take_results(bool all) {
 
 void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, const StepTotals& totals,
                          const KeptResults& kept) {
+  faults_.begin_step(numbers.step, device_);
   numbers_ = numbers;
   totals_ = totals;
   StepExchange::Values values{.learning_rate = numbers.learning_rate,
@@ -117,6 +118,11 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
     };
   }
   exchange_.begin(values);
+}
+
+void Replica::end_step() {
+  exchange_.end();
+  faults_.end_step(numbers_.step, *model_);
 }
 
 StepRecorder::How Replica::run_part(int part, const StepParts& parts, const StepRecorder::Give& give,

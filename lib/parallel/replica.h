@@ -11,6 +11,7 @@
 #include "optim/parameter_norms.h"
 #include "optim/weight_average.h"
 #include "parallel/gradient_buckets.h"
+#include "parallel/injected_fault.h"
 #include "parallel/phase_clock.h"
 #include "parallel/shard_runs.h"
 #include "parallel/step_exchange.h"
@@ -122,6 +123,10 @@ class Replica {
   }
   void begin_step(const StepParts& parts, const StepNumbers& numbers, const StepTotals& totals,
                   const KeptResults& kept);
+  /// Ends it, once all that the device does in it has been given.
+  void end_step();
+  /// From now on its training suffers these.
+  void suffer(RankFaults faults) { faults_ = std::move(faults); }
   /// Whether it computes logical shards; its parts of a step are then those of its first shard, of its second...
   bool has_shards() const { return shards_ != nullptr; }
   /// Where the samples of each of its parts of a micro-batch are loaded.
@@ -260,6 +265,7 @@ class Replica {
   autograd::SumOverDevices* statistics_ = nullptr;
   DeferredUpdate* deferred_ = nullptr;
   StepObserver* observer_;
+  RankFaults faults_;
   StepNumbers numbers_;
   StepTotals totals_;
   PhaseClock clock_;

@@ -37,7 +37,7 @@ double Replica::measure_speed(const Dataset& dataset, int64_t samples) {
     begin_step({&part}, {}, {.counts = counted_labels(part), .samples = samples});
     forward_backward({&part}, {});
     exchange_.publish();
-    exchange_.end();
+    end_step();
     exchange_.take(true);
   }
   const double seconds = seconds_since(begun);

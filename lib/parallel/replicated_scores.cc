@@ -92,9 +92,7 @@ void ReplicatedStrategy::swap_average(int rank) {
 }
 
 void ReplicatedStrategy::end_step(int rank) {
-  StepExchange& exchange = replica(rank).exchange();
-  exchange.end();
-  if (planted_weight_) plant_wrong_weight(rank);
+  replica(rank).end_step();
   keep_results(rank, false);
 }
 

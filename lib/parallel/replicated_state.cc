@@ -1,8 +1,6 @@
 // What replicas hold, read, compared and restored: weights, the state of a training, running statistics.
 #include <algorithm>
-#include <bit>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -39,23 +37,6 @@ std::vector<WeightDigests> ReplicatedStrategy::weight_digests() {
     if (has_comparable_weights(rank)) digests[static_cast<size_t>(rank)] = digests_of(replica(rank).model());
   });
   return digests;
-}
-
-void ReplicatedStrategy::plant_wrong_weight(int rank) {
-  const PlantedWeight& wrong = *planted_weight_;
-  if (wrong.rank != first_rank() + rank || wrong.step != replica(rank).optimizer_step().number) return;
-  nn::Model& model = replica(rank).model();
-  const auto found = std::ranges::find(model.parameters(), wrong.parameter, &Parameter::name);
-  DPTRAIN_CHECK(found != model.parameters().end(), "rank {} has no parameter {}", wrong.rank, wrong.parameter);
-  constexpr uint32_t kBit = 1U << 20;  // of a float's mantissa, high enough not to be rounded away
-  Device& device = model.device();
-  void* const at = (*found)->value().raw();
-  float value = 0;
-  device.download(&value, at, sizeof value);
-  value = wrong.what == PlantedWeight::What::not_a_number ? std::numeric_limits<float>::quiet_NaN()
-                                                          : std::bit_cast<float>(std::bit_cast<uint32_t>(value) ^ kBit);
-  device.upload(at, &value, sizeof value);
-  model.refresh_copies();
 }
 
 TrainingState ReplicatedStrategy::training_state() {

@@ -41,8 +41,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
       finite_(replicas_.size()),
       reported_skipped_(replicas_.size()),
       averages_weights_(context.replica.average_decay.has_value()),
-      planted_(context.planted),
-      planted_weight_(context.planted_weight) {
+      planted_(context.planted) {
   ReplicaSpec spec = context.replica;
   for (const DeviceId& id : context.team.devices) spec.mixed_devices |= id.kind != context.team.devices[0].kind;
   const bool local = planted_ == PlantedFault::local_statistics;
@@ -57,6 +56,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
     of_rank.part = part.stages;
     if (!shards_.empty()) of_rank.shards = shards_[static_cast<size_t>(first_rank() + rank)];
     replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), of_rank, part.duties);
+    replica(rank).suffer(RankFaults(context.faults, first_rank() + rank, replica(rank).model()));
     statistics_[static_cast<size_t>(rank)] =
         std::make_unique<SharedStatistics>(batch_norm, part_communicator(rank), replica(rank));
   });

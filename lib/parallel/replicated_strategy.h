@@ -116,8 +116,6 @@ class ReplicatedStrategy : public Strategy {
   void form_part_groups(const std::vector<ReplicaPart>& parts);
   /// Ranks of this world with a loss in this step that isn't finite, where some have finite ones; by `results_`.
   std::vector<int> diverged_ranks(const std::vector<StepResults>& of_ranks) const;
-  /// Makes the number wrong that is to be.
-  void plant_wrong_weight(int rank);
 
   RankTeam team_;
   BatchSplit split_;
@@ -135,7 +133,6 @@ class ReplicatedStrategy : public Strategy {
   std::vector<int64_t> reported_skipped_;
   bool averages_weights_;
   PlantedFault planted_;
-  std::optional<PlantedWeight> planted_weight_;
   int64_t score_calls_ = 0;
 };
 

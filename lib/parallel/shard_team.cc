@@ -98,7 +98,7 @@ void ShardTeam::compute(int shard, const StepParts& parts, const Step& step, con
   replica.begin_step(parts, step.numbers, step.totals);
   replica.forward_backward(parts, {}, unused);
   replica.exchange().publish();
-  replica.exchange().end();
+  replica.end_step();
   if (states.elements() > 0) {
     const Tensor weighted = flat.window(model.gradients().elements(), states.shape(), Layout::plain);
     weighted.fill_zero();

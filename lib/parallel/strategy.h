@@ -11,6 +11,7 @@
 #include "data/dataset.h"
 #include "nn/named_values.h"
 #include "parallel/compression_options.h"
+#include "parallel/injected_fault.h"
 #include "parallel/phase_clock.h"
 #include "parallel/pipeline_figures.h"
 #include "parallel/planted_fault.h"
@@ -178,7 +179,7 @@ struct StrategyContext {
   int64_t micro_batch_samples = 0;
   BatchNormMode batch_norm = BatchNormMode::local;
   PlantedFault planted = PlantedFault::none;
-  std::optional<PlantedWeight> planted_weight = {};
+  std::vector<InjectedFault> faults = {};
 
   /// Of a key-value store whose servers are in several processes: this one's links; taken by whoever is made.
   std::shared_ptr<StoreLinks> store_links = {};

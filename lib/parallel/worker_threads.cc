@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -45,15 +46,20 @@ int64_t WorkerThreads::give(Work work) {
   return number;
 }
 
-void WorkerThreads::wait(int64_t number) {
-  std::unique_lock lock(mutex_);
-  // Work takes as long as it takes: where its threads wait for each other, those waits have deadlines.
-  done_.wait(lock, [&] { return finished_ >= number; });
+bool WorkerThreads::wait(int64_t number, const std::function<bool()>& gives_up) {
+  return wait_until([&] { return finished_ >= number; }, gives_up);
 }
 
-void WorkerThreads::finish() {
+bool WorkerThreads::finish(const std::function<bool()>& gives_up) {
+  return wait_until([&] { return rounds_.empty(); }, gives_up);
+}
+
+bool WorkerThreads::wait_until(const std::function<bool()>& is_done, const std::function<bool()>& gives_up) {
   std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return rounds_.empty(); });
+  // Work takes as long as it takes: where its threads wait for each other, those waits have deadlines.
+  while (!done_.wait_for(lock, std::chrono::milliseconds(250), is_done))
+    if (gives_up && gives_up()) return false;
+  return true;
 }
 
 void WorkerThreads::serve(int worker) {

@@ -27,10 +27,11 @@ class WorkerThreads {
 
   /// Gives every thread a round of work, which must not throw; returns its number, from 1.
   int64_t give(Work work);
-  /// Blocks until all threads are done with round `number`. What its work held has been let go of then.
-  void wait(int64_t number);
-  /// Blocks until all that was given is done.
-  void finish();
+  /// Blocks until all threads are done with round `number`, or `gives_up`, which is asked four times a second; false
+  /// then. What the round's work held has been let go of where they are done.
+  bool wait(int64_t number, const std::function<bool()>& gives_up = {});
+  /// The same of all that was given.
+  bool finish(const std::function<bool()>& gives_up = {});
   /// Gives and waits. Blocks.
   void run(Work work) { wait(give(std::move(work))); }
 
@@ -41,6 +42,7 @@ class WorkerThreads {
     bool done = false;
   };
 
+  bool wait_until(const std::function<bool()>& is_done, const std::function<bool()>& gives_up);
   void serve(int worker);
   void end_threads();
 

@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "device/host_machine.h"
 #include "train/earlier_comparison.h"
 #include "train/strategy_context.h"
 #include "train/strategy_trials.h"
@@ -22,6 +25,20 @@ namespace {
 bool warms_up_itself(const Experiment& experiment, const Datasets& data) {
   const int64_t batches = (data.train->samples() + experiment.batch_size - 1) / experiment.batch_size;
   return (experiment.steps ? *experiment.steps / batches : *experiment.epochs) >= 2;
+}
+
+/// Of CPU workers the cores that their threads can have; of GPUs, of which one may be listed twice, those that there
+/// are.
+std::optional<ComputingPower> computing_power(const Experiment& experiment) {
+  const DeviceKind kind = experiment.devices.front().kind;
+  std::set<std::string> names;
+  for (const DeviceId& device : experiment.devices) {
+    if (device.kind != kind) return std::nullopt;
+    names.insert(device.name());
+  }
+  if (kind != DeviceKind::cpu) return ComputingPower{.kind = kind, .units = static_cast<double>(names.size())};
+  const int threads = std::accumulate(experiment.threads.begin(), experiment.threads.end(), 0);
+  return ComputingPower{.kind = kind, .units = static_cast<double>(std::min(threads, usable_cores()))};
 }
 
 /// Trains some steps that don't count, or the first run would pay for what all of a process need: threads, memory,
@@ -53,6 +70,7 @@ Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : pla
         RunFigures{.run = run.name, .strategy = experiment.strategy.name, .devices = {}, .trainings = {}});
     for (const DeviceId& device : experiment.devices) figures.devices.push_back(device.name());
     const int64_t shares = static_cast<int64_t>(experiment.devices.size()) * experiment.accumulate;
+    figures.power = computing_power(experiment);
     figures.device_batch = (experiment.batch_size + shares - 1) / shares;
   }
   if (options_.earlier == EarlierRun::overwrite && !options_.out.empty()) hold_stale_runs();

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "train/comparison_report.h"
+#include "train/lost_seconds.h"
 
 namespace dptrain::train {
 namespace {
@@ -28,6 +29,18 @@ ordered_json time_json(const TimeShares& time) {
           {"data_wait_s", time.data_wait_s},
           {"optimizer_s", time.optimizer_s},
           {"other_s", time.other_s}};
+}
+
+ordered_json lost_json(const RunFigures& first, const RunFigures& run) {
+  const auto lost = lost_seconds(first, run);
+  if (!lost) return nullptr;
+  return {{"even_share_s", lost->even_share_s},
+          {"compute_s", lost->compute_s},
+          {"straggler_s", lost->straggler_s},
+          {"communication_s", lost->communication_s},
+          {"optimizer_s", lost->optimizer_s},
+          {"data_wait_s", lost->data_wait_s},
+          {"other_s", lost->other_s}};
 }
 
 ordered_json training_json(const TrainingFigures& training, const std::optional<double>& target) {
@@ -60,6 +73,7 @@ ordered_json run_json(const RunFigures& first, const RunFigures& run) {
           {"exposed_comm_s", run.exposed_comm_s()},
           {"weights_hash", run.trainings.front().weights_hash},
           {"time", time_json(run.time())},
+          {"lost", lost_json(first, run)},
           {"advice", value_or_null(advice(first, run))},
           {"repeated",
            {{"seconds_per_epoch", spread_json(run.seconds())},

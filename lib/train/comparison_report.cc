@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/text_table.h"
+#include "train/lost_seconds.h"
 
 namespace dptrain::train {
 namespace {
@@ -91,6 +92,31 @@ std::vector<TableColumn> columns_of(const std::vector<RunFigures>& runs) {
   return columns;
 }
 
+std::string signed_seconds(double seconds) { return fmt::format("{:+.3f}", seconds); }
+
+/// Of each run but the first what its seconds are made of; no columns where nothing can be said.
+std::vector<TableColumn> lost_columns_of(const std::vector<RunFigures>& runs) {
+  std::vector<TableColumn> columns;
+  for (const char* header :
+       {"run", "even share", "computing", "stragglers", "communication", "optimizer", "data", "other", "s/epoch"})
+    columns.push_back({.header = header, .cells = {}, .left_aligned = columns.empty()});
+  for (const RunFigures& run : runs) {
+    const auto lost = &run == &runs.front() ? std::nullopt : lost_seconds(runs.front(), run);
+    if (!lost) continue;
+    add_row(columns, {run.run, fmt::format("{:.3f}", lost->even_share_s), signed_seconds(lost->compute_s),
+                      signed_seconds(lost->straggler_s), signed_seconds(lost->communication_s),
+                      signed_seconds(lost->optimizer_s), signed_seconds(lost->data_wait_s),
+                      signed_seconds(lost->other_s), fmt::format("{:.3f}", run.seconds_per_epoch())});
+  }
+  return columns.front().cells.empty() ? std::vector<TableColumn>() : columns;
+}
+
+/// What the table of lost seconds begins with, "an even share of single's seconds".
+std::string of_the_lost(const RunFigures& first) {
+  return fmt::format("What s/epoch is made of: an even share of {}'s, by {}, and what is lost beyond it:", first.run,
+                     first.power->kind == DeviceKind::cpu ? "cores" : "GPUs");
+}
+
 /// Which epochs the seconds are of, and what the table's shorter headers mean.
 std::string of_the_seconds(const std::vector<RunFigures>& runs) {
   const auto several = [](const RunFigures& run) { return run.trainings.front().epochs > 1; };
@@ -159,12 +185,16 @@ std::vector<std::string> ComparisonReport::sentences() const {
 
 std::string ComparisonReport::text(int width) const {
   std::string text = text_table(columns_of(runs), width);
+  if (const auto lost = lost_columns_of(runs); !lost.empty())
+    text += "\n" + wrapped(of_the_lost(runs.front()), width) + text_table(lost, width);
   for (const std::string& sentence : sentences()) text += "\n" + wrapped(sentence, width);
   return text;
 }
 
 std::string ComparisonReport::markdown() const {
   std::string text = markdown_table(columns_of(runs));
+  if (const auto lost = lost_columns_of(runs); !lost.empty())
+    text += "\n" + of_the_lost(runs.front()) + "\n\n" + markdown_table(lost);
   for (const std::string& sentence : sentences()) text += "\n" + sentence + "\n";
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -88,12 +89,13 @@ struct Experiment {
   bool log_steps = false;
   bool tensorboard = false;
   int steps_in_flight = 2;
-  int loader_threads = 1;                                 ///< that load the samples of each device
-  int64_t memory_limit_bytes = 0;                         ///< of each CPU worker; 0: none
-  double timeout_s = 300;                                 ///< that a rank may make no progress for, and be waited for
-  std::optional<LinkSpec> links;                          ///< between the devices, which communication is held to
-  std::optional<TracedSteps> traced;                      ///< that trace.json shows
-  std::optional<parallel::PlantedWeight> planted_weight;  ///< of tests
+  int loader_threads = 1;                       ///< that load the samples of each device
+  int64_t memory_limit_bytes = 0;               ///< of each CPU worker; 0: none
+  double timeout_s = 300;                       ///< that a rank may make no progress for, and be waited for
+  std::optional<LinkSpec> links;                ///< between the devices, which communication is held to
+  std::optional<TracedSteps> traced;            ///< that trace.json shows
+  std::vector<parallel::InjectedFault> faults;  ///< that it is to suffer
+  std::function<void(const Error&)> on_hung;    ///< as RankTeam::Options has it
 
   /// Whether each of several processes trains on a part of the data of its own.
   bool is_partitioned() const;

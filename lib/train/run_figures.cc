@@ -1,6 +1,7 @@
 #include "train/run_figures.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "base/check.h"
@@ -8,6 +9,9 @@
 
 namespace dptrain::train {
 namespace {
+
+constexpr std::array kShares = {&TimeShares::compute_s, &TimeShares::exposed_comm_s, &TimeShares::data_wait_s,
+                                &TimeShares::optimizer_s, &TimeShares::other_s};
 
 /// The whole epochs but the first, or what there is instead.
 std::vector<const EpochMetrics*> epochs_that_count(std::span<const EpochMetrics> epochs) {
@@ -18,6 +22,13 @@ std::vector<const EpochMetrics*> epochs_that_count(std::span<const EpochMetrics>
     if (epoch.train.score.samples == whole) counting.push_back(&epoch);
   if (counting.size() > 1) counting.erase(counting.begin());
   return counting;
+}
+
+/// The one in the middle by its seconds, or of an even number the two, whose mean the median is.
+std::vector<const EpochMetrics*> middle_of(std::vector<const EpochMetrics*> epochs) {
+  std::ranges::stable_sort(epochs, {}, [](const EpochMetrics* epoch) { return epoch->train.seconds; });
+  const auto middle = epochs.begin() + static_cast<std::ptrdiff_t>(epochs.size() / 2);
+  return {epochs.size() % 2 == 1 ? middle : middle - 1, middle + 1};
 }
 
 /// Of what each device held at most in any epoch: the largest, and how much larger than the smallest it is.
@@ -88,9 +99,15 @@ TrainingFigures training_figures(std::span<const EpochMetrics> epochs, int64_t d
   figures.samples = counting.front()->train.score.samples;
   figures.cut_short = figures.samples < data_samples;
   figures.samples_per_s = median_of([](const EpochMetrics& epoch) { return epoch.train.samples_per_s(); });
-  for (double TimeShares::*share : {&TimeShares::compute_s, &TimeShares::exposed_comm_s, &TimeShares::data_wait_s,
-                                    &TimeShares::optimizer_s, &TimeShares::other_s})
-    figures.time.*share = median_of([share](const EpochMetrics& epoch) { return epoch.time.*share; });
+  // Of the same epochs, so that its parts add up to the seconds.
+  const auto middle = middle_of(counting);
+  for (const EpochMetrics* epoch : middle) {
+    const double weight = 1 / static_cast<double>(middle.size());
+    for (double TimeShares::*share : kShares) figures.time.*share += weight * (epoch->time.*share);
+    const Imbalance imbalance = imbalance_of(*epoch);
+    figures.imbalance.compute_s += weight * imbalance.compute_s;
+    figures.imbalance.wait_s += weight * imbalance.wait_s;
+  }
   figures.comm_bytes = median_of([](const EpochMetrics& epoch) { return static_cast<double>(epoch.comm_bytes); });
   double seconds = 0;
   for (const EpochMetrics& epoch : epochs) {
@@ -123,10 +140,14 @@ double RunFigures::comm_bytes() const {
 
 TimeShares RunFigures::time() const {
   TimeShares mean;
-  for (double TimeShares::*share : {&TimeShares::compute_s, &TimeShares::exposed_comm_s, &TimeShares::data_wait_s,
-                                    &TimeShares::optimizer_s, &TimeShares::other_s})
+  for (double TimeShares::*share : kShares)
     mean.*share = mean_of(trainings, [share](const TrainingFigures& training) { return training.time.*share; });
   return mean;
+}
+
+Imbalance RunFigures::imbalance() const {
+  return {.compute_s = mean_of(trainings, [](const TrainingFigures& training) { return training.imbalance.compute_s; }),
+          .wait_s = mean_of(trainings, [](const TrainingFigures& training) { return training.imbalance.wait_s; })};
 }
 
 int64_t RunFigures::peak_bytes() const {

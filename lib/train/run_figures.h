@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "device/device_id.h"
+#include "train/imbalance.h"
 #include "train/metrics.h"
 #include "train/paired_difference.h"
 
@@ -22,7 +24,8 @@ struct TrainingFigures {
   int64_t samples = 0;     ///< of such an epoch
   bool cut_short = false;  ///< there was no whole one
   double samples_per_s = 0;
-  TimeShares time;                 ///< of an epoch
+  TimeShares time;                 ///< of an epoch: of the one, or the two, that the median of seconds is of
+  Imbalance imbalance = {};        ///< of the same
   double comm_bytes = 0;           ///< sent in an epoch, summed over ranks
   std::optional<double> accuracy;  ///< of the last evaluation on the test split
   struct Evaluation {
@@ -43,6 +46,12 @@ struct TrainingFigures {
 /// Of at least one epoch of a data set of so many samples; 0: as many as the longest epoch had.
 TrainingFigures training_figures(std::span<const EpochMetrics> epochs, int64_t data_samples = 0);
 
+/// What a run computes with, so that two can be compared: GPUs, or cores.
+struct ComputingPower {
+  DeviceKind kind = DeviceKind::cpu;
+  double units = 1;
+};
+
 /// A run of a comparison: its trainings, one a repetition.
 struct RunFigures {
   std::string run;
@@ -50,7 +59,8 @@ struct RunFigures {
   std::vector<std::string> devices;
   int64_t device_batch = 0;  ///< samples of a micro-batch on each device, where it is even
   std::vector<TrainingFigures> trainings;
-  std::optional<double> target = {};  ///< an accuracy that is asked for
+  std::optional<ComputingPower> power = {};  ///< none of unlike devices
+  std::optional<double> target = {};         ///< an accuracy that is asked for
 
   /// Means over the trainings; of memory the most.
   double seconds_per_epoch() const { return seconds().mean; }
@@ -58,6 +68,7 @@ struct RunFigures {
   double exposed_comm_s() const;
   double comm_bytes() const;
   TimeShares time() const;
+  Imbalance imbalance() const;
   int64_t peak_bytes() const;
   std::vector<int64_t> device_peak_bytes() const;
   double memory_imbalance() const;

@@ -66,7 +66,8 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
                    .records = experiment.cuda_graphs,
                    .links = experiment.links,
                    .world = experiment.job != nullptr ? std::optional(experiment.job->ranks) : std::nullopt,
-                   .has_timelines = experiment.traced.has_value()},
+                   .has_timelines = experiment.traced.has_value(),
+                   .on_hung = experiment.on_hung},
           .replica = {.model = experiment.model,
                       .input = input_of(data),
                       .convolution = experiment.convolution,
@@ -82,7 +83,7 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
           .shards = experiment.shards,
           .micro_batch_samples = micro_batch_samples(experiment),
           .batch_norm = experiment.batch_norm,
-          .planted_weight = experiment.planted_weight,
+          .faults = experiment.faults,
           .store_links = experiment.job != nullptr ? experiment.job->store_links : nullptr};
 }
 

@@ -7,6 +7,7 @@
 #include "device/cpu_bf16.h"
 #include "device/host_machine.h"
 #include "train/best_link.h"
+#include "train/fault_spec.h"
 #include "train/strategy_choice_json.h"
 
 namespace dptrain::train {
@@ -27,6 +28,12 @@ nlohmann::ordered_json best_json(const TrainingOutcome& outcome) {
           {"test", line.at("test")},
           {"weights_hash", line.at("weights_hash")},
           {"checkpoint", text_or_null(outcome.best_is_linked ? best_link("checkpoints").string() : "")}};
+}
+
+nlohmann::ordered_json fault_texts(const std::vector<parallel::InjectedFault>& faults) {
+  nlohmann::ordered_json texts = nlohmann::ordered_json::array();
+  for (const parallel::InjectedFault& fault : faults) texts.push_back(fault_text(fault));
+  return texts;
 }
 
 }  // namespace
@@ -66,6 +73,7 @@ std::string summary_json(const Experiment& experiment, const TrainingOutcome& ou
        experiment.choice ? ordered_json::parse(choice_json(*experiment.choice)) : ordered_json(nullptr)},
       {"weights_hash", outcome.weights_hash},
       {"stopped_early", outcome.stopped_early},
+      {"faults", fault_texts(experiment.faults)},
       {"best", best_json(outcome)},
       {"final", outcome.last_line.empty() ? ordered_json(nullptr) : ordered_json::parse(outcome.last_line)},
       {"environment",

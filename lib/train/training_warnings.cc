@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "train/fault_spec.h"
+
 namespace dptrain::train {
 
 std::vector<std::string> training_warnings(const Experiment& experiment, int64_t samples) {
@@ -47,6 +49,9 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
         fmt::format("parameter_groups: a weight_decay_factor multiplies the weight decay of {}, which is 0; write "
                     "optimizer: {{name: {}, weight_decay: 5.0e-4}} for instance",
                     experiment.optimizer.name, experiment.optimizer.name));
+  for (const parallel::InjectedFault& fault : experiment.faults)
+    warnings.push_back(fmt::format("a rehearsed fault, as --fault asks for it: {}",
+                                   fault_sentence(fault, experiment.rank_name(fault.rank))));
   return warnings;
 }
 

@@ -10,7 +10,7 @@ namespace dptrain::train {
 
 /// What to tell before a training on so many samples, a sentence each: that no step has as many as its batch, that the
 /// learning rate never is what was asked for, as the training ends while it still warms up, or that it ends before a
-/// validation.
+/// validation; and what faults it is to suffer.
 std::vector<std::string> training_warnings(const Experiment& experiment, int64_t samples);
 
 }  // namespace dptrain::train

@@ -23,17 +23,18 @@ TrialFigures TrialCosts::figures(int64_t samples) const {
 
 namespace {
 
-/// Nobody is shown a trial, which would take time for it.
-parallel::StrategyContext unshown_context(const Experiment& experiment, const Datasets& data) {
+/// Nobody is shown a trial, which would take time for it; and the training alone suffers faults.
+parallel::StrategyContext trial_context(const Experiment& experiment, const Datasets& data) {
   parallel::StrategyContext context = strategy_context(experiment, *data.train);
   context.team.has_timelines = false;
+  context.faults.clear();
   return context;
 }
 
 }  // namespace
 
 TrialTraining::TrialTraining(const Experiment& experiment, const Datasets& data)
-    : strategy_(experiment.strategy.make(unshown_context(experiment, data))) {
+    : strategy_(experiment.strategy.make(trial_context(experiment, data))) {
   if (experiment.split.measured) strategy_->set_split(measured_split(*strategy_, experiment, *data.train));
   loader_ = std::make_unique<BatchLoader>(data.train, loader_options(experiment, *strategy_));
   batches_.emplace(*loader_, experiment, *data.train);

@@ -12,14 +12,15 @@
 namespace dptrain::train {
 namespace {
 
-using parallel::PlantedWeight;
+using parallel::InjectedFault;
+using Kind = InjectedFault::Kind;
 using testing::expect_error;
 using testing::ScratchFolder;
 
 /// Trains with a weight that goes wrong.
-void train(const ScratchFolder& folder, const PlantedWeight& planted, const std::vector<std::string>& overrides) {
+void train(const ScratchFolder& folder, const InjectedFault& fault, const std::vector<std::string>& overrides) {
   Experiment experiment = experiment_of(overrides);
-  experiment.planted_weight = planted;
+  experiment.faults = {fault};
   const StopSignal stop = 0;
   RecordingObserver observer;
   RunDirectory directory(folder.path(), EarlierRun::overwrite);
@@ -55,8 +56,9 @@ TEST_P(FlippedBit, EndsTheTrainingBeforeItIsKept) {
       "expected {} to have the same bits on all devices, got other ones on rank {} "
       "(cpu:{}) than on rank {} (cpu:{}); ",
       way.parameter, way.rank, way.rank, way.other, way.other);
-  expect_error(ExitCode::diverged, {"step ", ", epoch ", got},
-               [&] { train(folder, {.rank = way.rank, .step = way.step, .parameter = way.parameter}, way.overrides); });
+  expect_error(ExitCode::diverged, {"step ", ", epoch ", got}, [&] {
+    train(folder, {.kind = Kind::flip, .rank = way.rank, .step = way.step, .parameter = way.parameter}, way.overrides);
+  });
   EXPECT_EQ(checkpoints(folder), way.checkpoints);
 }
 
@@ -82,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(NoFlippedBit, IsFoundWhereDevicesHaveCopiesForAStepAlone) {
   const ScratchFolder folder;
   for (const char* strategy : {"strategy=data_parallel", "strategy={name: data_parallel, criterion: parallel}"}) {
-    train(folder, {.rank = 1, .step = 2, .parameter = "conv1.weight"}, {strategy});
+    train(folder, {.kind = Kind::flip, .rank = 1, .step = 2, .parameter = "conv1.weight"}, {strategy});
     EXPECT_EQ(checkpoints(folder), 2u);
   }
 }
@@ -90,7 +92,7 @@ TEST(NoFlippedBit, IsFoundWhereDevicesHaveCopiesForAStepAlone) {
 TEST(NoFlippedBit, IsFoundInStatisticsThatAreEachDevicesOwn) {
   for (const char* mode : {"local", "sync", "average", "first"}) {
     const ScratchFolder folder;
-    train(folder, {.rank = 9, .step = 1, .parameter = ""},
+    train(folder, {.kind = Kind::flip, .rank = 9, .step = 1},
           {"model={name: pyramidnet, alpha: 48, depth: 3, blocks: 3}", std::string("batch_norm=") + mode,
            "dataset={name: synthetic, samples: 40, test_samples: 20, shape: [3, 32, 32]}"});
     EXPECT_EQ(checkpoints(folder), 2u);
@@ -98,7 +100,6 @@ TEST(NoFlippedBit, IsFoundInStatisticsThatAreEachDevicesOwn) {
 }
 
 TEST(DivergedLosses, NameTheDeviceThatAloneHasThem) {
-  using What = PlantedWeight::What;
   const std::map<std::string, std::string> ranks = {
       {"strategy=ddp", "rank 1 (cpu:1)"},
       {"strategy=kvstore", "rank 1 (cpu:1)"},
@@ -106,13 +107,12 @@ TEST(DivergedLosses, NameTheDeviceThatAloneHasThem) {
   for (const auto& [strategy, rank] : ranks) {
     const ScratchFolder folder;
     const bool is_hybrid = strategy.find("hybrid") != std::string::npos;
-    const PlantedWeight planted{
-        .what = What::not_a_number, .rank = is_hybrid ? 3 : 1, .step = 1, .parameter = "fc2.weight"};
+    const InjectedFault fault{.kind = Kind::nan, .rank = is_hybrid ? 3 : 1, .step = 1, .parameter = "fc2.weight"};
     expect_error(ExitCode::diverged,
                  {"step 2, epoch 1: training diverged: the loss of " + rank +
                   " is no longer finite; the learning rate of this step was "},
                  [&] {
-                   train(folder, planted, {strategy, is_hybrid ? kFour : "devices=[cpu:0, cpu:1]"});
+                   train(folder, fault, {strategy, is_hybrid ? kFour : "devices=[cpu:0, cpu:1]"});
                  });
     EXPECT_EQ(checkpoints(folder), 0u);
   }
@@ -121,8 +121,7 @@ TEST(DivergedLosses, NameTheDeviceThatAloneHasThem) {
 TEST(DivergedLosses, OfAllDevicesNameNone) {
   const ScratchFolder folder;
   expect_error(ExitCode::diverged, {"training diverged: the loss is no longer finite; "}, [&] {
-    train(folder, {.what = PlantedWeight::What::not_a_number, .rank = 0, .step = 1, .parameter = "fc2.weight"},
-          {"strategy=data_parallel"});
+    train(folder, {.kind = Kind::nan, .rank = 0, .step = 1, .parameter = "fc2.weight"}, {"strategy=data_parallel"});
   });
 }
 

@@ -1,0 +1,116 @@
+#include "parallel/injected_fault.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/nearest_name.h"
+
+namespace dptrain::parallel {
+namespace {
+
+using Kind = InjectedFault::Kind;
+
+bool is_of_weights(const InjectedFault& fault) { return fault.kind == Kind::flip || fault.kind == Kind::nan; }
+
+const Parameter* parameter_of(const InjectedFault& fault, const nn::Model& model) {
+  const auto& parameters = model.parameters();
+  if (fault.parameter.empty()) return parameters.empty() ? nullptr : parameters.back();
+  const auto found = std::ranges::find(parameters, fault.parameter, &Parameter::name);
+  return found == parameters.end() ? nullptr : *found;
+}
+
+void require_parameter(const InjectedFault& fault, const nn::Model& model) {
+  if (parameter_of(fault, model) != nullptr) return;
+  std::vector<std::string> names;
+  for (const Parameter* parameter : model.parameters()) names.push_back(parameter->name());
+  const std::string nearest = nearest_name(fault.parameter, names);
+  throw Error(ExitCode::usage, Mistake{.where = "--fault",
+                                       .expected = fmt::format("expected a parameter that rank {} trains", fault.rank),
+                                       .got = fmt::format("'{}'", fault.parameter),
+                                       .advice = nearest.empty() ? "dptrain plan --layers lists the model's"
+                                                                 : fmt::format("did you mean '{}'?", nearest)});
+}
+
+/// Begins a process that lets this one go on again, which it can't do by itself. It holds none of its pipes.
+void go_on_after(double seconds) {
+  std::string words = fmt::format("sleep {:.3f}; kill -CONT {}", seconds, ::getpid());
+  std::array<std::string, 2> begin = {"sh", "-c"};
+  const std::array<char*, 4> arguments = {begin[0].data(), begin[1].data(), words.data(), nullptr};
+  posix_spawn_file_actions_t streams;
+  ::posix_spawn_file_actions_init(&streams);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    ::posix_spawn_file_actions_addopen(&streams, stream, "/dev/null", O_RDWR, 0);
+  pid_t process = 0;
+  const int failed = ::posix_spawn(&process, "/bin/sh", &streams, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&streams);
+  DPTRAIN_CHECK(failed == 0, "no process could be begun, errno {}", failed);
+}
+
+void stop(double seconds) {
+  if (seconds > 0) go_on_after(seconds);
+  ::kill(::getpid(), SIGSTOP);
+}
+
+[[noreturn]] void hang() {
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+void need_memory(Device& device) {
+  constexpr int64_t kFloats = int64_t{1} << 48;  // a petabyte
+  Tensor::empty(device, {kFloats});
+}
+
+bool is_slow_in(const InjectedFault& fault, int64_t step) {
+  return step >= fault.step && (fault.steps == 0 || step < fault.step + fault.steps);
+}
+
+void damage(const InjectedFault& fault, nn::Model& model) {
+  constexpr uint32_t kBit = 1U << 20;  // of a float's mantissa, high enough not to be rounded away
+  Device& device = model.device();
+  void* const at = parameter_of(fault, model)->value().raw();
+  float value = 0;
+  device.download(&value, at, sizeof value);
+  value = fault.kind == Kind::nan ? std::numeric_limits<float>::quiet_NaN()
+                                  : std::bit_cast<float>(std::bit_cast<uint32_t>(value) ^ kBit);
+  device.upload(at, &value, sizeof value);
+  model.refresh_copies();
+}
+
+}  // namespace
+
+RankFaults::RankFaults(const std::vector<InjectedFault>& all, int world_rank, const nn::Model& model) {
+  std::ranges::copy_if(all, std::back_inserter(own_), [&](const auto& fault) { return fault.rank == world_rank; });
+  for (const InjectedFault& fault : own_)
+    if (is_of_weights(fault)) require_parameter(fault, model);
+}
+
+void RankFaults::begin_step(int64_t step, Device& device) const {
+  for (const InjectedFault& fault : own_) {
+    if (fault.kind == Kind::slow && is_slow_in(fault, step))
+      std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
+    if (fault.step != step) continue;
+    if (fault.kind == Kind::kill) ::kill(::getpid(), SIGKILL);
+    if (fault.kind == Kind::stop) stop(fault.seconds);
+    if (fault.kind == Kind::hang) hang();
+    if (fault.kind == Kind::memory) need_memory(device);
+  }
+}
+
+void RankFaults::end_step(int64_t step, nn::Model& model) const {
+  for (const InjectedFault& fault : own_)
+    if (is_of_weights(fault) && fault.step == step) damage(fault, model);
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,95 @@
+#include "train/lost_seconds.h"
+
+#include <gtest/gtest.h>
+
+#include "train/compared_runs.h"
+
+namespace dptrain::train {
+namespace {
+
+/// An epoch of devices that compute for so long, with as many samples each.
+EpochMetrics epoch_of(const std::vector<double>& busy_s, double exposed_comm_s, double seconds,
+                      std::vector<int64_t> samples = {}) {
+  EpochMetrics epoch;
+  epoch.epoch = 1;
+  epoch.train = {.score = {.samples = 1000}, .seconds = seconds};
+  double sum = 0;
+  for (size_t rank = 0; rank < busy_s.size(); ++rank) {
+    sum += busy_s[rank];
+    DeviceMetrics& device = epoch.devices.emplace_back();
+    device.busy = busy_s[rank] / seconds;
+    device.samples = samples.empty() ? 100 : samples[rank];
+  }
+  epoch.time.compute_s = sum / static_cast<double>(busy_s.size());
+  epoch.time.exposed_comm_s = exposed_comm_s;
+  epoch.time.optimizer_s = 0.1;
+  epoch.time.other_s = seconds - epoch.time.compute_s - exposed_comm_s - 0.1;
+  return epoch;
+}
+
+RunFigures run_of(const std::vector<EpochMetrics>& epochs, double units, DeviceKind kind = DeviceKind::cpu) {
+  return {.run = "run",
+          .strategy = "ddp",
+          .devices = std::vector<std::string>(epochs[0].devices.size(), "cpu:0"),
+          .trainings = {training_figures(epochs)},
+          .power = ComputingPower{.kind = kind, .units = units}};
+}
+
+double sum_of(const LostSeconds& lost) {
+  return lost.even_share_s + lost.compute_s + lost.straggler_s + lost.communication_s + lost.optimizer_s +
+         lost.data_wait_s + lost.other_s;
+}
+
+TEST(LostSeconds, AddUpToTheSecondsOfTheRun) {
+  const RunFigures first = run_of({epoch_of({9}, 0, 10)}, 1);
+  for (const RunFigures& run :
+       {run_of({epoch_of({3, 4}, 1.5, 6)}, 2),
+        run_of({epoch_of({9, 9}, 9, 99), epoch_of({3, 4}, 1.5, 6), epoch_of({5, 3}, 2, 7)}, 2),
+        run_of({epoch_of({9, 9}, 9, 99), epoch_of({3, 4}, 1.5, 6), epoch_of({5, 3}, 2, 7), epoch_of({3, 2}, 1, 5)}, 2),
+        run_of({epoch_of({1, 4}, 1.5, 6, {0, 100})}, 2)}) {
+    const auto lost = lost_seconds(first, run);
+    ASSERT_TRUE(lost);
+    EXPECT_DOUBLE_EQ(lost->even_share_s, 5);
+    EXPECT_NEAR(sum_of(*lost), run.seconds_per_epoch(), 1e-12);
+    EXPECT_GE(lost->straggler_s, 0);
+  }
+}
+
+TEST(LostSeconds, ADelayOfOneDeviceIsImbalance) {
+  const RunFigures first = run_of({epoch_of({9}, 0, 10)}, 1);
+  // Without it each computes for 4.5 s and exchanges for 0.3; the second one takes 2 s more, which the first waits for.
+  const auto even = lost_seconds(first, run_of({epoch_of({4.5, 4.5}, 0.3, 5)}, 2));
+  const auto delayed = lost_seconds(first, run_of({epoch_of({4.5, 6.5}, 1.3, 7)}, 2));
+  ASSERT_TRUE(even && delayed);
+  EXPECT_NEAR(even->straggler_s, 0, 1e-12);
+  EXPECT_NEAR(delayed->straggler_s, 2, 1e-12);
+  EXPECT_NEAR(delayed->compute_s, even->compute_s, 1e-12);
+  EXPECT_NEAR(delayed->communication_s, even->communication_s, 1e-12);
+}
+
+TEST(LostSeconds, DevicesThatHaveOtherSamplesAreOnlyWaitedFor) {
+  const auto lost = lost_seconds(run_of({epoch_of({9}, 0, 10)}, 1), run_of({epoch_of({3, 6}, 1.5, 7, {30, 70})}, 2));
+  ASSERT_TRUE(lost);
+  EXPECT_NEAR(lost->compute_s, 0, 1e-12);
+  EXPECT_NEAR(lost->straggler_s, 1.5, 1e-12);
+  EXPECT_NEAR(lost->communication_s, 0, 1e-12);
+}
+
+TEST(LostSeconds, AreOfLikeDevicesAlone) {
+  const RunFigures cpu = run_of({epoch_of({9}, 0, 10)}, 1);
+  EXPECT_FALSE(lost_seconds(cpu, run_of({epoch_of({9}, 0, 10)}, 1, DeviceKind::cuda)));
+  RunFigures mixed = cpu;
+  mixed.power.reset();
+  EXPECT_FALSE(lost_seconds(cpu, mixed));
+  EXPECT_FALSE(lost_seconds(mixed, cpu));
+}
+
+TEST(LostSeconds, OfEpochsThatAreCutOtherwiseAreForAsManySamples) {
+  RunFigures first = run_of({epoch_of({9}, 0, 10)}, 1), run = run_of({epoch_of({2, 2}, 0.3, 2.5)}, 2);
+  run.trainings[0].samples = 500;
+  run.trainings[0].cut_short = true;
+  EXPECT_DOUBLE_EQ(lost_seconds(first, run)->even_share_s, 2.5);
+}
+
+}  // namespace
+}  // namespace dptrain::train
