@@ -227,9 +227,8 @@ void RankTeam::finish() {
 }
 
 bool RankTeam::is_hung() {
-  constexpr double kToEnd_s = 10;
   const std::lock_guard lock(mutex_);
-  return root_cause_ && exchange_ == nullptr && seconds_since(failed_at_) > kToEnd_s;
+  return root_cause_ && exchange_ == nullptr && seconds_since(failed_at_) > communicator_options_.timeout_s;
 }
 
 void RankTeam::leave_hung() {

@@ -89,8 +89,8 @@ class RankTeam {
   /// Blocks until all ranks have done what was given up to `number`: computing takes as long as it takes, and a rank
   /// that waits for another has the communicator's deadline. Where a rank throws, nothing that was given is begun
   /// anymore, and this throws the root cause, whenever it is called after: the first failure, as an Error that begins
-  /// with its rank, its device and `what` ("step 12"). Of a process that is alone, where a rank is still at work ten
-  /// seconds later and so may never end, this ends the process in the same words; of a job the watch does.
+  /// with its rank, its device and `what` ("step 12"). Of a process that is alone, where a rank hasn't ended that
+  /// deadline later, and so may never do, this ends the process in the same words; of a job the watch does.
   void wait(int64_t number);
   /// Gives and waits.
   void run(const std::string& what, Work work) { wait(give(what, std::move(work))); }
@@ -112,7 +112,7 @@ class RankTeam {
   void make_logging_communicators(const std::vector<Device*>& devices);
   void fail(int rank, const std::string& what, std::exception_ptr failure);
   std::exception_ptr root_cause();
-  /// Whether ranks have had their time to end after a failure.
+  /// Whether ranks have had their time to end after a failure: as long as others may wait for them.
   bool is_hung();
   [[noreturn]] void leave_hung();
 

@@ -4,11 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cmath>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "base/error.h"

@@ -50,8 +50,9 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
                     "optimizer: {{name: {}, weight_decay: 5.0e-4}} for instance",
                     experiment.optimizer.name, experiment.optimizer.name));
   for (const parallel::InjectedFault& fault : experiment.faults)
-    warnings.push_back(fmt::format("a rehearsed fault, as --fault asks for it: {}",
-                                   fault_sentence(fault, experiment.rank_name(fault.rank))));
+    warnings.push_back(fmt::format("a rehearsed fault, as --fault asks for it: {}{}",
+                                   fault_sentence(fault, experiment.rank_name(fault.rank)),
+                                   fault.step > steps ? fmt::format("; but the training has {} steps", steps) : ""));
   return warnings;
 }
 

@@ -69,6 +69,13 @@ TEST_F(FaultFlagTest, AProcessThatStandsStillGoesOn) {
   EXPECT_EQ(hash_of("run"), hash_of("whole"));
 }
 
+TEST_F(FaultFlagTest, OneThatComesTooLateIsToldOf) {
+  const Finished finished = run(with_faults("run", {"kill:rank=1,step=11"}));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find("is killed before step 11; but the training has 10 steps\n"), std::string::npos)
+      << finished.err;
+}
+
 TEST_F(FaultFlagTest, ASlowRankIsNamedAndChangesNoBit) {
   const Arguments long_enough = {"batch_size=16", "epochs=1", "eval_every=0"};
   ASSERT_EQ(run(with_faults("whole", {}, long_enough)).exit, 0);
