@@ -164,7 +164,7 @@ std::vector<DeviceId> devices_of(const train::ComparisonPlan& plan) {
 void suffer(train::ComparisonPlan& plan, const std::vector<parallel::InjectedFault>& faults) {
   size_t most = 0;
   for (const train::PlannedRun& run : plan.runs) most = std::max(most, run.trainings.front().experiment.devices.size());
-  train::require_ranks(faults, most);
+  train::require_ranks(faults, most, /*is_job=*/false);
   for (const parallel::InjectedFault& fault : faults) {
     if (fault.kind != parallel::InjectedFault::Kind::slow)
       throw Error(ExitCode::usage, Mistake{.where = "--fault",
@@ -184,11 +184,18 @@ int compare_with(const CompareFlags& flags) {
   if (flags.common.dump_config) return dump(plan, flags.common.json);
   suffer(plan, flags.faults);
   const auto assertions = read_assertions(flags, plan);
+  train::ComparisonReport report{
+      .runs = {}, .differences = plan.differences, .assertions = {}, .faults = flags.faults, .finished = false};
+  const auto tell_what_was_measured = [&](const train::Comparison& comparison) {
+    report.runs = figures_of(comparison, flags);
+    tell(report, flags);
+  };
   train::Comparison comparison(
       plan, {.earlier = flags.overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse,
              .out = flags.out(),
              .environment = {.version = version(), .commit = git_commit(), .libraries = parts_of_run(devices_of(plan))},
              .describe_failure = fault_of,
+             .on_hung = [&] { tell_what_was_measured(comparison); },
              .report_damage = tell_of_damage});
   // What is said while it runs goes to stderr: stdout gets the comparison.
   const auto watch = [&](const train::PlannedTraining& training) -> std::unique_ptr<train::TrainingObserver> {
@@ -197,13 +204,11 @@ int compare_with(const CompareFlags& flags) {
     display->on_start(training.experiment, training.directory.string());
     return display;
   };
-  train::ComparisonReport report{.runs = {}, .differences = plan.differences, .assertions = {}, .finished = false};
   int signal = 0;
   try {
     signal = comparison.run(watch, stop);
   } catch (const Error&) {
-    report.runs = figures_of(comparison, flags);
-    tell(report, flags);
+    tell_what_was_measured(comparison);
     throw;
   }
   report.runs = figures_of(comparison, flags);

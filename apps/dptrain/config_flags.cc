@@ -18,16 +18,38 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The path itself, then the configurations of the source tree and of the installation, with and without ".yaml".
+/// Where configurations are: the path itself, then those of the source tree and of the installation.
+std::vector<fs::path> config_folders() { return {"", DPTRAIN_SOURCE_CONFIGS, installed_data() / "configs"}; }
+
+/// With and without ".yaml"; "" where there is none.
+fs::path found_config(const std::string& name) {
+  std::error_code error;
+  for (const fs::path& folder : config_folders())
+    for (const char* ending : {"", ".yaml"})
+      if (const fs::path candidate = folder / (name + ending); fs::is_regular_file(candidate, error)) return candidate;
+  return {};
+}
+
+/// The names that a slip of the keys, or the beginning of a name, may have been meant as: "did you mean 'a'?".
+std::string config_suggestion(const std::string& name, const std::vector<std::string>& known) {
+  constexpr size_t kMost = 6;
+  if (const std::string near = nearest_name(name, known); !near.empty()) return fmt::format("did you mean '{}'?", near);
+  std::vector<std::string> longer;
+  for (const std::string& one : known)
+    if (!name.empty() && one.starts_with(name)) longer.push_back(fmt::format("'{}'", one));
+  std::ranges::sort(longer);
+  const auto again = std::ranges::unique(longer);
+  longer.erase(again.begin(), again.end());
+  if (longer.empty()) return "";
+  if (longer.size() > kMost) longer.resize(kMost);
+  return fmt::format("did you mean {}?", fmt::join(longer, ", "));
+}
+
 fs::path find_config(const std::string& name) {
   std::error_code error;
-  const std::vector<fs::path> folders = {"", DPTRAIN_SOURCE_CONFIGS, installed_data() / "configs"};
+  if (const fs::path found = found_config(name); !found.empty()) return found;
   std::vector<std::string> looked, known;
-  for (const fs::path& folder : folders) {
-    for (const char* ending : {"", ".yaml"}) {
-      const fs::path candidate = folder / (name + ending);
-      if (fs::is_regular_file(candidate, error)) return candidate;
-    }
+  for (const fs::path& folder : config_folders()) {
     looked.push_back(folder.empty() ? "the working directory" : folder.string());
     for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error))
       if (entry.path().extension() == ".yaml") known.push_back(entry.path().stem().string());
@@ -47,9 +69,8 @@ fs::path find_config(const std::string& name) {
                         .advice = fs::is_regular_file(inside, error) ? fmt::format("write --config {}", inside.string())
                                                                      : "name a YAML file in it"});
   }
-  const std::string near = nearest_name(fs::path(name).stem().string(), known);
-  const std::string advice =
-      near.empty() ? fmt::format("looked in {}", fmt::join(looked, ", ")) : fmt::format("did you mean '{}'?", near);
+  const std::string near = config_suggestion(fs::path(name).stem().string(), known);
+  const std::string advice = near.empty() ? fmt::format("looked in {}", fmt::join(looked, ", ")) : near;
   throw Error(ExitCode::missing_file,
               Mistake{.where = name, .expected = "no such configuration", .got = "", .advice = advice});
 }
@@ -58,6 +79,8 @@ fs::path find_config(const std::string& name) {
 const CLI::Validator not_empty([](const std::string& text) { return text.empty() ? "needs a value, got ''" : ""; }, "");
 
 }  // namespace
+
+bool is_known_config(const std::string& name) { return found_config(name).extension() == ".yaml"; }
 
 CLI::Option* ConfigFlags::add_to(CLI::App& command, const FlagHelp& help) {
   auto* file = command.add_option("--config", config, "the experiment: a YAML file, or the name of one in configs/")

@@ -18,8 +18,11 @@ struct FlagHelp {
 
 /// Of commands that train.
 inline constexpr const char* kProgressHelp =
-    "within an epoch: auto (a line that is written over on a terminal, else plain), plain (a line every ten seconds), "
-    "none";
+    "within an epoch and its evaluation: auto (a line that is written over on a terminal, else plain), plain (a line "
+    "every ten seconds), none";
+
+/// Whether --config finds a YAML file of this name, or path.
+bool is_known_config(const std::string& name);
 
 /// The flags of every command that takes a configuration.
 struct ConfigFlags {

@@ -23,9 +23,7 @@ void add_fault_flag(CLI::App& command, std::vector<parallel::InjectedFault>& fau
 
 std::string faults_text(const std::vector<parallel::InjectedFault>& faults) {
   if (faults.empty()) return "not given";
-  std::vector<std::string> texts;
-  for (const parallel::InjectedFault& fault : faults) texts.push_back(train::fault_text(fault));
-  return fmt::format("{}", fmt::join(texts, " and "));
+  return fmt::format("{}", fmt::join(train::fault_texts(faults), " and "));
 }
 
 }  // namespace dptrain::app

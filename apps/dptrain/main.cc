@@ -21,6 +21,7 @@
 #include "openmp_restart.h"
 #include "output.h"
 #include "program.h"
+#include "usage_words.h"
 
 namespace dptrain::app {
 namespace {
@@ -86,17 +87,22 @@ std::vector<std::string> with_command(int count, char** values) {
   return arguments;
 }
 
-/// "write --config a.yaml", where a file stands in a command's place or among its arguments without a flag; "" else.
+/// What to write where a word stands in a command's place, or among its arguments without a flag: "write --config
+/// a.yaml" of a configuration; "" of others.
 std::string config_advice(const std::string& word) {
   const bool is_file = word.ends_with(".yaml") || word.ends_with(".yml");
-  return is_file ? "write --config " + word : "";
+  return is_file || is_known_config(word) ? "write --config " + word : "";
+}
+
+bool is_command(const std::string& word) {
+  return std::ranges::any_of(kCommands, [&](const Command& command) { return word == command.name; });
 }
 
 void require_known_command(const std::string& name) {
+  if (name.starts_with("-") || is_command(name)) return;
   std::vector<std::string> known;
   for (const Command& command : kCommands) known.emplace_back(command.name);
-  if (name.starts_with("-") || std::ranges::find(known, name) != known.end()) return;
-  const std::string advice = config_advice(name);
+  const std::string advice = name == "help" ? "write dptrain --help" : config_advice(name);
   throw Error(ExitCode::usage,
               fmt::format("'{}' is no command; {}", name, advice.empty() ? suggestion(name, known) : advice));
 }
@@ -138,7 +144,12 @@ std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error)
            "--help";
   const auto [name, command] = named_command(program);
   const std::vector<std::string> unknown = command->remaining();
-  if (unknown.empty()) return fmt::format("{}; see {} --help", error.what(), name);
+  if (unknown.empty()) return fmt::format("{}; see {} --help", usage_words(error.what()), name);
+  if (is_command(unknown[0])) return fmt::format("the command goes first: dptrain {} ...", unknown[0]);
+  std::vector<std::string> commands;
+  for (const CLI::App* inner : command->get_subcommands({})) commands.push_back(inner->get_name());
+  if (!commands.empty() && !unknown[0].starts_with("-"))
+    return fmt::format("'{}' is no command of {}; {}", unknown[0], name, suggestion(unknown[0], commands));
   std::vector<std::string> known;
   for (const CLI::Option* option : command->get_options())
     for (const std::string& flag : option->get_lnames()) known.push_back("--" + flag);

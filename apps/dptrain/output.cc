@@ -1,6 +1,7 @@
 #include "output.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -42,6 +43,8 @@ int terminal_width(int stream, int otherwise) {
   return ::ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }
 
-void tell_of_damage(const std::string& damage) { write_message(damage + "; an older one is looked for\n"); }
+void tell_of_damage(const std::string& damage) {
+  write_message(fmt::format("dptrain: warning: {}; an older one is looked for\n", damage));
+}
 
 }  // namespace dptrain::app

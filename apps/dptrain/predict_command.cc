@@ -60,8 +60,8 @@ Run add_predict_command(CLI::App& command) {
       ->type_name("CHECKPOINT");
   command
       .add_option("--input", flags->input,
-                  "an IDX file of images (plain or gzip), a PNG or JPEG file, or a folder of these and of such "
-                  "folders, in the order of their paths")
+                  "an IDX file of images (plain or gzip), a PNG or JPEG file, or a folder of PNG and JPEG files and of "
+                  "such folders, in the order of their paths")
       ->required()
       ->type_name("PATH");
   command.add_option("--top", flags->top, "the N likeliest classes of each image, not the first alone")

@@ -92,13 +92,13 @@ int TrainRun::run() {
   out_ = run_directory(flags_.common.out.value_or("runs/" + experiment().name), config_);
   job_.expect_training(experiment(), out_, flags_.before_training(out_));
   job_.form_training(config_, experiment());
-  train::require_ranks(flags_.faults, experiment().device_names().size());
-  experiment().faults = flags_.faults;
   experiment().on_hung = [this](const Error& error) { job_.leave_after(error); };
   if (!job_.is_worker()) {
     job_.serve(experiment());
     return 0;
   }
+  train::require_ranks(flags_.faults, experiment().device_names().size(), experiment().job != nullptr);
+  experiment().faults = flags_.faults;
   const ActivePlace place(job_.trainer());
   const auto traced = flags_.traced.value_or(train::TracedSteps()).after(0);
   job_.agree_on("--trace", flags_.traced ? fmt::format("steps {}-{}", traced.first, traced.last) : "not given");
@@ -122,7 +122,8 @@ int TrainRun::run() {
                    stop_);
   if (directory_ && flags_.resume && !resume_) look_at_run_without_checkpoint();
   if (job_.is_main())
-    for (const std::string& warning : train::training_warnings(experiment(), data_.train->samples()))
+    for (const std::string& warning : train::training_warnings(experiment(), data_.train->samples(),
+                                                               resume_ ? resume_->checkpoint.position.step : 0))
       display_->on_warning(warning);
   const int stopped = train::choose_strategy(experiment(), {.config = read_.config,
                                                             .data = data_,

@@ -175,6 +175,10 @@ void TrainingDisplay::show_progress(const std::string& line) {
   lines_ == Lines::live ? show_line(line) : write_message(line + "\n");
 }
 
+void TrainingDisplay::show_progress(const std::vector<std::string>& fields) {
+  show_progress(fitted(fields, lines_ == Lines::live ? terminal_width(STDERR_FILENO) : kPlainWidth));
+}
+
 void TrainingDisplay::show_line(const std::string& line) {
   write_message("\r\x1b[K" + line);
   line_shown_ = true;
@@ -239,7 +243,16 @@ void TrainingDisplay::on_step(const Progress& progress) {
     fields.push_back(fmt::format("{} left", clock_text(progress.seconds_left)));
     fields.push_back(fmt::format("{} samples/s", digit_groups(rate)));
   }
-  show_progress(fitted(fields, lines_ == Lines::live ? terminal_width(STDERR_FILENO) : kPlainWidth));
+  show_progress(fields);
+}
+
+void TrainingDisplay::on_evaluation(const EvaluationProgress& progress) {
+  // Of the first block nothing is known yet.
+  if (progress.samples_done == 0 || !is_time_for_line()) return;
+  const auto done = static_cast<double>(progress.samples_done), all = static_cast<double>(progress.samples);
+  show_progress({fmt::format("epoch {}/{}", progress.epoch, progress.epochs),
+                 fmt::format("evaluating {:3.0f} %", 100 * done / all),
+                 fmt::format("{} left of it", clock_text(progress.seconds * (all - done) / done))});
 }
 
 void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
@@ -281,7 +294,8 @@ void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std
   const std::string now = resumed_at_ > 0 ? fmt::format(", {} of them now", outcome.steps - resumed_at_) : "";
   say(fmt::format("\n{}, {}{} in {:.1f} s; weights {}\n{}: {}summary.json, {}", counted(outcome.epochs, "epoch"),
                   counted(outcome.steps, "step"), now, outcome.seconds, outcome.weights_hash.substr(0, 16),
-                  run_directory, if_there("metrics.jsonl") + if_there("trace.json"),
+                  run_directory,
+                  if_there("metrics.jsonl") + if_there("steps.jsonl") + if_there("trace.json") + if_there("tb"),
                   outcome.weights.lexically_relative(run_directory).string()));
 }
 

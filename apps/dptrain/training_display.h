@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "train/epoch_table.h"
@@ -34,6 +35,7 @@ class TrainingDisplay final : public train::TrainingObserver {
   void on_trial(const std::string& strategy, size_t number, size_t count) override;
   void on_choice(const train::StrategyChoice& choice) override;
   void on_step(const Progress& progress) override;
+  void on_evaluation(const EvaluationProgress& progress) override;
   void on_epoch(const train::EpochMetrics& metrics) override;
   void on_reduced_rate(double rate) override;
   void on_warning(const std::string& text) override;
@@ -45,6 +47,8 @@ class TrainingDisplay final : public train::TrainingObserver {
   /// Whether the last line of progress is old enough for another one, which is then the last.
   bool is_time_for_line();
   void show_progress(const std::string& line);
+  /// As many of the fields as fit a line of it.
+  void show_progress(const std::vector<std::string>& fields);
   void show_line(const std::string& line);
   void clear_line();
 

@@ -98,7 +98,7 @@ class JobWatchdog {
   /// Whether this process itself makes no progress, and waits for no other.
   std::optional<JobFailure> find_stuck();
   std::optional<JobFailure> find_stuck_service();
-  JobFailure stuck(const std::string& who, double still_s) const;
+  JobFailure stuck(const std::string& who, double still_s, const std::string& where) const;
   JobFailure failure_of(const Peer& peer, const std::string& what) const;
   // On both:
   /// When there was the last sign of life of another process: a heartbeat, or any message, as heartbeats wait behind

@@ -81,11 +81,10 @@ std::optional<JobFailure> JobWatchdog::find_silent(std::set<int>& gone) {
   return failure_of(*longest, fmt::format("was silent for {:.1f} s", seconds_between(heard_at(*longest), now)));
 }
 
-JobFailure JobWatchdog::stuck(const std::string& who, double still_s) const {
+JobFailure JobWatchdog::stuck(const std::string& who, double still_s, const std::string& where) const {
   return {
       .sentence = fmt::format("{}{} made no progress for {:.1f} s, {}; where that takes longer, set a larger timeout_s",
-                              who.empty() ? "" : who + " of ", hooks_.name(process_), still_s,
-                              describe_progress(progress_.phase, progress_.step)),
+                              who.empty() ? "" : who + " of ", hooks_.name(process_), still_s, where),
       .detected_s = still_s};
 }
 
@@ -103,7 +102,10 @@ std::optional<JobFailure> JobWatchdog::find_stuck() {
   const ProcessActivity::AtWork at_work = exchange_.activity().at_work();
   // Somebody has moved meanwhile: who is at work now may just have been let go.
   if (!at_work.any || count() != changes) return std::nullopt;
-  return stuck(fmt::format("{}", fmt::join(at_work.ranks, ", ")), still_s);
+  // The trainer may be ahead of its ranks, loading the batch of the next step.
+  const std::string where = at_work.step > 0 ? describe_progress(JobPhase::step, at_work.step)
+                                             : describe_progress(progress_.phase, progress_.step);
+  return stuck(fmt::format("{}", fmt::join(at_work.ranks, ", ")), still_s, where);
 }
 
 std::optional<JobFailure> JobWatchdog::find_stuck_service() {
@@ -116,7 +118,8 @@ std::optional<JobFailure> JobWatchdog::find_stuck_service() {
     if (std::exchange(seen.changes, services[i].changes) != services[i].changes || !services[i].is_at_work)
       seen.moved_at = now;
     const double still_s = seconds_between(seen.moved_at, now);
-    if (still_s >= progress_.timeout_s) return stuck(services[i].name, still_s);
+    if (still_s >= progress_.timeout_s)
+      return stuck(services[i].name, still_s, describe_progress(progress_.phase, progress_.step));
   }
   return std::nullopt;
 }

@@ -50,16 +50,18 @@ ProcessActivity::AtWork ProcessActivity::at_work() {
     const State state = thread.state;
     if (thread.name.empty())
       trainer_works |= state == State::at_work;
-    else if (state == State::at_work)
+    else if (state == State::at_work) {
       found.ranks.push_back(thread.name);
-    else
+      if (const int64_t step = thread.step; step > 0 && (found.step == 0 || step < found.step)) found.step = step;
+    } else
       others_wait |= state == State::waiting;
   }
   found.any = !found.ranks.empty() || (trainer_works && !others_wait);
   return found;
 }
 
-ActivePlace::ActivePlace(ProcessActivity::Thread* place) : before_(std::exchange(own_place, place)) {
+ActivePlace::ActivePlace(ProcessActivity::Thread* place, int64_t step) : before_(std::exchange(own_place, place)) {
+  if (place != nullptr) place->step = step;
   enter(ProcessActivity::State::at_work);
 }
 

@@ -18,6 +18,7 @@ class ProcessActivity {
   struct Thread {
     std::string name;  ///< "rank 3"; "" of the trainer's
     std::atomic<State> state = State::idle;
+    std::atomic<int64_t> step = 0;  ///< of the training, that it is in while it is at work or waits; 0: in none
     std::atomic<int64_t> own_changes = 0;
     std::atomic<int64_t>* changes = nullptr;  ///< what its steps are counted in
   };
@@ -32,6 +33,7 @@ class ProcessActivity {
   struct AtWork {
     bool any = false;                ///< somebody is, and nobody else is to blame where nothing moves
     std::vector<std::string> ranks;  ///< those that are; none where only the trainer's thread is
+    int64_t step = 0;                ///< the first that one of these ranks is in; 0: none is in a step
   };
   /// Who is at work rather than idle or waiting: ranks, else the trainer's thread where no rank waits for others.
   AtWork at_work();
@@ -50,10 +52,10 @@ class ProcessActivity {
   std::atomic<int64_t> changes_ = 0;
 };
 
-/// While it lives this thread is in that place, in this state.
+/// While it lives this thread is in that place, at work, in that step of the training where it is in one.
 class ActivePlace {
  public:
-  explicit ActivePlace(ProcessActivity::Thread* place);
+  explicit ActivePlace(ProcessActivity::Thread* place, int64_t step = 0);
   ~ActivePlace();
   ActivePlace(const ActivePlace&) = delete;
   ActivePlace& operator=(const ActivePlace&) = delete;

@@ -51,11 +51,11 @@ ReadKey& ConfigReader::ask(std::string_view key, KeyShape shape) {
     const ConfigOrigin& origin = mapping_.origin_of(key);
     const std::string dotted = mapping_.dotted(key);
     const std::string wanted = fmt::format("<{}>", expected_words(record.shape));
-    pass_.note(mapping_, origin,
-               {place(origin, dotted),
-                node == nullptr ? "required, but absent" : "required, but empty",
-                {},
-                "write " + assignment(origin, dotted, wanted)});
+    const std::string advice = "write " + assignment(origin, dotted, wanted);
+    if (node == nullptr)
+      pass_.note_absent(mapping_, std::string(key), {place(origin, dotted), "required, but absent", {}, advice});
+    else
+      pass_.note(mapping_, origin, {place(origin, dotted), "required, but empty", {}, advice});
   }
   return record;
 }

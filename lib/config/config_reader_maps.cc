@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <variant>
 
@@ -12,6 +13,15 @@
 #include "config/yaml_scalar.h"
 
 namespace dptrain {
+namespace {
+
+/// Whether a key is what other tools call a name, or a misspelled `name`.
+bool stands_for_name(const std::string& key) {
+  const std::array<std::string, 1> name = {"name"};
+  return key == "type" || key == "kind" || !nearest_name(key, name).empty();
+}
+
+}  // namespace
 
 /// The mapping number `index` under a key, kept from an earlier reading of the same key if there was one.
 ReadMapping& ConfigReader::inner(ReadKey& record, size_t index, const ConfigNode* node) {
@@ -67,15 +77,21 @@ std::optional<std::string> ConfigReader::chosen_name(const ReadKey& record, std:
   if (const ConfigNode* name = node.find("name")) {
     if (name->kind == ConfigNode::Kind::scalar && is_name(name->scalar)) return name->scalar;
     misread(record, *name, dotted + ".name");
-    return std::nullopt;
+    // Its options are looked at as well.
+    const std::string near = name->kind == ConfigNode::Kind::scalar ? nearest_name(name->scalar, names) : "";
+    return near.empty() ? std::nullopt : std::optional(near);
   }
   std::vector<std::string> keys_that_are_names;
   for (const auto& [key, value] : node.map)
     if (is_name(key)) keys_that_are_names.push_back(key);
   if (keys_that_are_names.size() == 1) return keys_that_are_names.front();
   std::string advice = fmt::format("add name: {}", yaml_text(name_of_options(record, choices, node)));
-  for (const auto& [key, value] : node.map)
+  for (const auto& [key, value] : node.map) {
     if (const auto near = nearest_name(key, names); !near.empty()) advice = fmt::format("did you mean '{}'?", near);
+    // As other tools have it: `optimizer: {type: adam}`.
+    if (value.kind == ConfigNode::Kind::scalar && is_name(value.scalar) && stands_for_name(key))
+      advice = fmt::format("write name: {} in place of {}: {}", value.scalar, key, value.scalar);
+  }
   pass_.note(mapping_, node.origin,
              {place(node.origin, dotted), "expected " + expected_words(record.shape),
               "a mapping without name: " + got_words(node), advice});

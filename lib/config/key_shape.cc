@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cmath>
 
 #include "base/nearest_name.h"
@@ -63,6 +65,13 @@ std::optional<int64_t> nearest_integer(const std::string& text) {
   return number && std::abs(*number) <= kMost ? std::optional(std::llround(*number)) : std::nullopt;
 }
 
+/// What other languages, and YAML 1.1, mean by a word; true of one that means neither.
+bool meant_boolean(std::string word) {
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  constexpr std::array<std::string_view, 6> kNo = {"false", "no", "off", "n", "f", "0"};
+  return std::ranges::find(kNo, word) == kNo.end();
+}
+
 }  // namespace
 
 std::string example(const KeyShape& shape, const ConfigNode& node) {
@@ -80,7 +89,7 @@ std::string example(const KeyShape& shape, const ConfigNode& node) {
       return has_default ? yaml_value(shape.otherwise)
                          : yaml_number(allowed_number(shape.number, shape.number.example));
     }
-    case KeyKind::boolean: return has_default ? yaml_value(shape.otherwise) : "true";
+    case KeyKind::boolean: return meant_boolean(node.scalar) ? "true" : "false";
     case KeyKind::one_of:
     case KeyKind::named: return has_default ? yaml_value(shape.otherwise) : yaml_text(shape.names.front());
     case KeyKind::texts:

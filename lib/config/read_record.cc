@@ -64,6 +64,12 @@ void ReadPass::note(const ReadMapping& mapping, const ConfigOrigin& origin, cons
   for (const std::string& line : error.lines()) mistakes.push_back({origin, line});
 }
 
+void ReadPass::note_absent(const ReadMapping& mapping, const std::string& key, const Mistake& mistake) {
+  const size_t before = mistakes.size();
+  note(mapping, mapping.origin_of(key), mistake);
+  for (size_t i = before; i < mistakes.size(); ++i) mistakes[i].absent = mapping.dotted(key);
+}
+
 void ReadPass::note_repeated_keys(const ConfigNode& node, const std::string& path) {
   std::unordered_map<std::string, int> first_lines;
   for (const auto& [key, value] : node.map) {
@@ -102,6 +108,8 @@ void ReadPass::note_unknown_keys(const ReadMapping& mapping) {
       if (std::ranges::find(known, key) != known.end()) continue;
       const std::string what = "unknown key, " + advice_for(key, value);
       note(mapping, value.origin, {place(value.origin, mapping.dotted(key)), what, {}, {}});
+      if (const std::string meant = nearest_name(key, known); !meant.empty() && !mapping.muted)
+        std::erase_if(mistakes, [&](const Noted& noted) { return noted.absent == mapping.dotted(meant); });
     }
   }
   for (const auto& record : mapping.keys)

@@ -58,6 +58,7 @@ struct ReadPass {
   struct Noted {
     ConfigOrigin origin;
     std::string sentence;
+    std::string absent = {};  ///< the dotted key that is said to be absent
   };
 
   bool describing = false;
@@ -71,10 +72,13 @@ struct ReadPass {
 
   void note(const ReadMapping& mapping, const ConfigOrigin& origin, const Mistake& mistake);
   void note(const ReadMapping& mapping, const ConfigOrigin& origin, const Error& error);
+  /// The same of a key of the mapping that is required, and isn't there.
+  void note_absent(const ReadMapping& mapping, const std::string& key, const Mistake& mistake);
   /// Notes the keys that stand twice in a mapping of `node`, which stands under `path` ("strategy.links"), at the
   /// second place.
   void note_repeated_keys(const ConfigNode& node, const std::string& path = {});
-  /// Notes the keys of `mapping`, and of those in it, that nothing asked for.
+  /// Notes the keys of `mapping`, and of those in it, that nothing asked for. A key that is absent since it is
+  /// misspelled is one mistake.
   void note_unknown_keys(const ReadMapping& mapping);
   /// Each mistake once, in the order of the file, those without a line last.
   std::vector<std::string> mistake_lines() const;

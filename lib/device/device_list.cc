@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <optional>
 
@@ -12,21 +13,6 @@
 
 namespace dptrain {
 namespace {
-
-constexpr std::string_view kAdvice = "write for instance cpu:0-1, cuda:0,cuda:1 or auto:2";
-
-[[noreturn]] void refuse(std::string_view where, std::string_view got) {
-  throw Error(ExitCode::config, Mistake{.where = std::string(where),
-                                        .expected = "expected a device list",
-                                        .got = fmt::format("'{}'", got),
-                                        .advice = std::string(kAdvice)});
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
 
 /// Far over what a machine has: a slip of the keys is told as one.
 constexpr int kLargestNumber = 4096;
@@ -38,6 +24,38 @@ std::optional<int> small_number(std::string_view digits) {
       value > kLargestNumber)
     return std::nullopt;
   return value;
+}
+
+/// What a wrong item may have been meant as: of `gpu:0`, `CPU:1`, `cpu` and `cpu:3-1`; "" of others.
+std::string meant_item(std::string_view item) {
+  const auto colon = item.find(':');
+  std::string kind(item.substr(0, colon));
+  std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (kind == "gpu") kind = "cuda";
+  if (kind != "cpu" && kind != "cuda") return "";
+  if (colon == std::string_view::npos) return kind + ":0";
+  const std::string_view numbers = item.substr(colon + 1);
+  const auto dash = numbers.find('-');
+  const auto first = small_number(numbers.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : small_number(numbers.substr(dash + 1));
+  if (!first || !last) return "";
+  if (*first == *last) return fmt::format("{}:{}", kind, *first);
+  return fmt::format("{}:{}-{}", kind, std::min(*first, *last), std::max(*first, *last));
+}
+
+[[noreturn]] void refuse(std::string_view where, std::string_view got) {
+  const std::string meant = meant_item(got);
+  throw Error(ExitCode::config, Mistake{.where = std::string(where),
+                                        .expected = "expected a device list",
+                                        .got = fmt::format("'{}'", got),
+                                        .advice = meant.empty() ? "write for instance cpu:0-1, cuda:0,cuda:1 or auto:2"
+                                                                : fmt::format("did you mean {}?", meant)});
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
 std::vector<DeviceId> automatic(int count) {

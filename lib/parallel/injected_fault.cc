@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <thread>
 
@@ -43,24 +46,29 @@ void require_parameter(const InjectedFault& fault, const nn::Model& model) {
                                                                  : fmt::format("did you mean '{}'?", nearest)});
 }
 
-/// Begins a process that lets this one go on again, which it can't do by itself. It holds none of its pipes.
-void go_on_after(double seconds) {
-  std::string words = fmt::format("sleep {:.3f}; kill -CONT {}", seconds, ::getpid());
+/// Another process stops this one and lets it go on, which it can't do by itself. It holds none of its files, and ends
+/// where this one has ended meanwhile.
+void stop_for(double seconds) {
+  constexpr double kLook_s = 0.5;
+  const double looks = std::ceil(seconds / kLook_s);
+  std::string words = fmt::format(
+      "kill -STOP {0}; n={1}; while [ $n -gt 0 ]; do sleep {2:.3f}; kill -0 {0} || exit; n=$((n-1)); done; "
+      "kill -CONT {0}",
+      ::getpid(), looks, seconds / looks);
   std::array<std::string, 2> begin = {"sh", "-c"};
   const std::array<char*, 4> arguments = {begin[0].data(), begin[1].data(), words.data(), nullptr};
-  posix_spawn_file_actions_t streams;
-  ::posix_spawn_file_actions_init(&streams);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    ::posix_spawn_file_actions_addopen(&streams, stream, "/dev/null", O_RDWR, 0);
+    ::posix_spawn_file_actions_addopen(&files, stream, "/dev/null", O_RDWR, 0);
+  ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
   pid_t process = 0;
-  const int failed = ::posix_spawn(&process, "/bin/sh", &streams, nullptr, arguments.data(), environ);
-  ::posix_spawn_file_actions_destroy(&streams);
+  const int failed = ::posix_spawn(&process, "/bin/sh", &files, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&files);
   DPTRAIN_CHECK(failed == 0, "no process could be begun, errno {}", failed);
-}
-
-void stop(double seconds) {
-  if (seconds > 0) go_on_after(seconds);
-  ::kill(::getpid(), SIGSTOP);
+  // It ends once it has let this one go on.
+  while (::waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
+  }
 }
 
 [[noreturn]] void hang() {
@@ -98,14 +106,24 @@ RankFaults::RankFaults(const std::vector<InjectedFault>& all, int world_rank, co
 
 void RankFaults::begin_step(int64_t step, Device& device) const {
   for (const InjectedFault& fault : own_) {
-    if (fault.kind == Kind::slow && is_slow_in(fault, step))
-      std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
     if (fault.step != step) continue;
     if (fault.kind == Kind::kill) ::kill(::getpid(), SIGKILL);
-    if (fault.kind == Kind::stop) stop(fault.seconds);
+    if (fault.kind == Kind::stop && fault.seconds > 0) stop_for(fault.seconds);
+    if (fault.kind == Kind::stop && fault.seconds == 0) ::kill(::getpid(), SIGSTOP);
     if (fault.kind == Kind::hang) hang();
     if (fault.kind == Kind::memory) need_memory(device);
   }
+}
+
+bool RankFaults::may_delay() const {
+  return std::ranges::any_of(own_, [](const InjectedFault& fault) { return fault.kind == Kind::slow; });
+}
+
+double RankFaults::delay_s(int64_t step) const {
+  double seconds = 0;
+  for (const InjectedFault& fault : own_)
+    if (fault.kind == Kind::slow && is_slow_in(fault, step)) seconds += fault.seconds;
+  return seconds;
 }
 
 void RankFaults::end_step(int64_t step, nn::Model& model) const {

@@ -15,7 +15,7 @@ struct InjectedFault {
     stop,    ///< its process stands still, as by SIGSTOP
     hang,    ///< its thread makes no progress, and the process lives
     memory,  ///< it needs more memory than any device has
-    slow,    ///< its thread begins steps late
+    slow,    ///< its device begins steps late
     flip,    ///< a bit of one of its weights is another from then on
     nan      ///< one of its weights is no number from then on
   };
@@ -36,6 +36,9 @@ class RankFaults {
 
   /// What comes before a step: it may not return. Throws 71 for want of memory.
   void begin_step(int64_t step, Device& device) const;
+  bool may_delay() const;
+  /// What its device is late by in a step, in seconds.
+  double delay_s(int64_t step) const;
   /// What is wrong with the weights of the rank at the end of a step.
   void end_step(int64_t step, nn::Model& model) const;
 

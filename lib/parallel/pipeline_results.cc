@@ -26,7 +26,7 @@ bool PipelineStrategy::any_process(bool own) {
   return any;
 }
 
-std::optional<Score> PipelineStrategy::evaluate(const Dataset& dataset, const std::function<bool()>& stopped) {
+std::optional<Score> PipelineStrategy::evaluate(const Dataset& dataset, const EvaluationWatch& watch) {
   const int64_t size = evaluation_samples(dataset);
   const int64_t blocks = (dataset.samples() + size - 1) / size, at_once = int64_t{kBlocksOfStage} * world_size();
   team().run("evaluation", [&](int rank) {
@@ -36,8 +36,9 @@ std::optional<Score> PipelineStrategy::evaluate(const Dataset& dataset, const st
   std::vector<std::vector<StepResults>> of_ranks(static_cast<size_t>(ranks()));
   bool complete = true;
   for (int64_t first = 0; first < blocks && complete; first += at_once) {
-    complete = !any_process(stopped());
+    complete = !any_process(watch.stopped());
     if (!complete) break;
+    if (watch.done) watch.done(first * size);
     team().run("evaluation", [&](int rank) {
       std::vector<PipelineStage::Block> own;
       for (int64_t b = first + replica_of(rank); b < std::min(first + at_once, blocks); b += replicas_)

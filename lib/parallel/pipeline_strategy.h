@@ -37,7 +37,7 @@ class PipelineStrategy final : public ReplicatedStrategy {
   int first_part() override { return replica_of(0); }
   BatchSplit batch_split() override { return BatchSplit::even(replicas_); }
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
-  std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override;
+  std::optional<Score> evaluate(const Dataset& dataset, const EvaluationWatch& watch) override;
   std::vector<nn::NamedValues> state_dict() override;
   void for_each_state(const std::function<void(const nn::NamedValues&)>& take) override;
   TrainingState training_state() override;

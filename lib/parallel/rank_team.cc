@@ -189,10 +189,12 @@ CommCounts RankTeam::counts(int rank) const {
   return counts;
 }
 
-int64_t RankTeam::give(const std::string& what, Work work) {
-  return threads_->give([this, what, work = std::move(work)](int rank) {
+int64_t RankTeam::give(const std::string& what, Work work) { return give_work(what, 0, std::move(work)); }
+
+int64_t RankTeam::give_work(const std::string& what, int64_t step, Work work) {
+  return threads_->give([this, what, step, work = std::move(work)](int rank) {
     if (root_cause()) return;
-    const ActivePlace place(exchange_ != nullptr ? activity_[static_cast<size_t>(rank)] : nullptr);
+    const ActivePlace place(exchange_ != nullptr ? activity_[static_cast<size_t>(rank)] : nullptr, step);
     try {
       throw_job_failure();
       work(rank);
@@ -204,8 +206,8 @@ int64_t RankTeam::give(const std::string& what, Work work) {
 
 int64_t RankTeam::give_step(int64_t step, Work work) {
   const std::string what = fmt::format("step {}", step);
-  if (timelines_.empty()) return give(what, std::move(work));
-  return give(what, [this, step, shown = shown_, work = std::move(work)](int rank) {
+  if (timelines_.empty()) return give_work(what, step, std::move(work));
+  return give_work(what, step, [this, step, shown = shown_, work = std::move(work)](int rank) {
     timelines_[static_cast<size_t>(rank)]->do_step(step, shown, [&] { work(rank); });
   });
 }

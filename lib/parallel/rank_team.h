@@ -98,6 +98,8 @@ class RankTeam {
   void finish();
 
  private:
+  /// In a step of the training, or, 0, in none.
+  int64_t give_work(const std::string& what, int64_t step, Work work);
   void exchange_kinds();
   /// What the job has failed of, where it has.
   void throw_job_failure() const;

@@ -83,6 +83,11 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const Replica& lender)
 
 Replica::~Replica() = default;
 
+void Replica::suffer(RankFaults faults) {
+  faults_ = std::move(faults);
+  if (faults_.may_delay()) exchange_.allow_delays();
+}
+
 std::vector<Device*> Replica::part_devices() {
   if (!shards_) return {&device_};
   std::vector<Device*> devices;
@@ -105,6 +110,7 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
   StepExchange::Values values{.learning_rate = numbers.learning_rate,
                               .epoch = numbers.epoch,
                               .step = numbers.step,
+                              .delay_s = faults_.delay_s(numbers.step),
                               .counts = totals.counts,
                               .outputs = kept.outputs,
                               .samples = kept.samples};

@@ -126,7 +126,7 @@ class Replica {
   /// Ends it, once all that the device does in it has been given.
   void end_step();
   /// From now on its training suffers these.
-  void suffer(RankFaults faults) { faults_ = std::move(faults); }
+  void suffer(RankFaults faults);
   /// Whether it computes logical shards; its parts of a step are then those of its first shard, of its second...
   bool has_shards() const { return shards_ != nullptr; }
   /// Where the samples of each of its parts of a micro-batch are loaded.

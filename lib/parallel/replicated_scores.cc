@@ -45,7 +45,7 @@ int64_t ReplicatedStrategy::evaluation_samples(const Dataset& dataset) const {
   return most_at_once_ > 0 ? std::min(usual, most_at_once_) : usual;
 }
 
-std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const std::function<bool()>& stopped) {
+std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const EvaluationWatch& watch) {
   const int64_t size = evaluation_samples(dataset);
   const int64_t blocks = (dataset.samples() + size - 1) / size;
   std::vector<StepResults> results(static_cast<size_t>(blocks));
@@ -55,11 +55,12 @@ std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const 
     share_weights(rank);
     swap_average(rank);
     for (int64_t block = first_rank() + rank; block < blocks && !incomplete; block += world_size()) {
-      if (stopped()) {
+      if (watch.stopped()) {
         incomplete = true;
         break;
       }
       const int64_t begin = block * size, end = std::min(begin + size, dataset.samples());
+      if (rank == 0 && watch.done) watch.done(begin);
       results[static_cast<size_t>(block)] =
           replica(rank).evaluate(load_block(dataset, begin, end, team_.device(rank), evaluated_rows()));
     }

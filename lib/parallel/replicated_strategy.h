@@ -22,7 +22,7 @@ class ReplicatedStrategy : public Strategy {
   void set_split(const BatchSplit& split) override;
   BatchSplit batch_split() override { return shards_.empty() ? split_ : BatchSplit::even(shards_.back().end); }
   int first_part() override;
-  std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override;
+  std::optional<Score> evaluate(const Dataset& dataset, const EvaluationWatch& watch) override;
   std::vector<nn::NamedValues> state_dict() override;
   void for_each_state(const std::function<void(const nn::NamedValues&)>& take) override;
   TrainingState training_state() override;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "ops/delay.h"
 #include "ops/step_results.h"
 
 namespace dptrain::parallel {
@@ -61,6 +62,7 @@ void StepExchange::begin(const Values& values) {
   write(16, static_cast<int32_t>(values.step));
   for (size_t k = 0; k < values.counts.size(); ++k)
     write(20 + 4 * static_cast<int64_t>(k), static_cast<int32_t>(values.counts[k]));
+  write(kDelayAt, static_cast<int64_t>(1e9 * values.delay_s));
   if (ids_ > 0) std::memcpy(out + kHeaderBytes, values.sample_ids.data(), 8 * values.sample_ids.size());
   if (numbers_ > 0) values.write_numbers(reinterpret_cast<int32_t*>(out + kHeaderBytes + 8 * ids_));
   device_.copy_from_host(block_.raw(), *slot.values, used_bytes);
@@ -73,7 +75,15 @@ void StepExchange::keep(size_t output, int64_t first, const Tensor& losses, cons
   kept_.part(8 * (kPoints + kept_rows_) + 4 * row, DType::i32, {count}).copy_from(correct);
 }
 
-void StepExchange::stamp(Point point) { ops::stamp_time(stamps(), static_cast<int64_t>(point)); }
+void StepExchange::allow_delays() {
+  may_delay_ = true;
+  ++generation_;
+}
+
+void StepExchange::stamp(Point point) {
+  ops::stamp_time(stamps(), static_cast<int64_t>(point));
+  if (point == Point::begun && may_delay_) ops::delay(block_.part(kDelayAt, DType::i64, {1}));
+}
 
 void StepExchange::publish() {
   ops::publish(kept_.part(0, DType::u8, {result_bytes(kept_rows_)}), block_.part(8, DType::i64, {1}));

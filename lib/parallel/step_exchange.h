@@ -45,6 +45,7 @@ class StepExchange {
     double learning_rate = 0;
     int64_t epoch = 0;
     int64_t step = 0;
+    double delay_s = 0;                ///< that the device is to be late by; needs `allow_delays`
     std::vector<int64_t> counts = {};  ///< that the losses of each output are divided by; at most kMostOutputs
     std::vector<int64_t> sample_ids = {};
     int64_t numbers = 0;                               ///< how many there are of whatever else the step reads
@@ -54,6 +55,8 @@ class StepExchange {
     int64_t samples = 0;
   };
   static constexpr size_t kMostOutputs = 8;
+  /// From now on the device looks, where a step has begun, whether it is to be late. No step is under way.
+  void allow_delays();
   /// Begins a step: waits until fewer than `steps_in_flight` are under way, and gives the device its values.
   void begin(const Values& values);
 
@@ -86,6 +89,7 @@ class StepExchange {
   int64_t generation() const { return generation_; }
 
  private:
+  static constexpr int64_t kDelayAt = 56;
   static constexpr int64_t kHeaderBytes = 64;
   static constexpr int64_t kPoints = 4;
 
@@ -111,9 +115,10 @@ class StepExchange {
   int64_t numbers_ = 0;
   std::vector<int64_t> first_rows_;  ///< of each output, among the rows kept
   int64_t kept_rows_ = 0;
+  bool may_delay_ = false;
   int64_t generation_ = 0;
-  /// Learning rate f32, epoch i32, address of the results i64, step i32, counts i32, then at kHeaderBytes the sample
-  /// ids i64 and the numbers i32.
+  /// Learning rate f32, epoch i32, address of the results i64, step i32, counts i32, at kDelayAt nanoseconds i64, then
+  /// at kHeaderBytes the sample ids i64 and the numbers i32.
   Tensor block_;
   Tensor kept_;  ///< stamps i64 [4], losses f64, hits i32; of each the outputs one after the other
   std::vector<StepResults> finished_;

@@ -75,6 +75,12 @@ struct DivergedStep {
   int rank = 0;     ///< of the world
 };
 
+/// What is asked, and told, between the blocks of an evaluation.
+struct EvaluationWatch {
+  std::function<bool()> stopped;                   ///< whether it is to end; any rank's thread asks
+  std::function<void(int64_t samples)> done = {};  ///< about so many are; one thread says so, while nobody else acts
+};
+
 /// A key-value store that a strategy keeps weights in.
 struct StoreUse {
   std::string type;
@@ -110,9 +116,9 @@ class Strategy {
   /// their own ranks.
   virtual std::vector<Score> take_scores(bool all) = 0;
   /// The whole data set by the first device's weights and running statistics, in fixed blocks that are
-  /// dealt to the devices: the same numbers on any device count. Between blocks `stopped` is asked; nothing where it
-  /// said yes. Of several processes that of rank 0 gets it.
-  virtual std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) = 0;
+  /// dealt to the devices: the same numbers on any device count. Nothing where it was stopped. Of several processes
+  /// that of rank 0 gets it.
+  virtual std::optional<Score> evaluate(const Dataset& dataset, const EvaluationWatch& watch) = 0;
   /// The whole model's parameters and running statistics, which evaluations go by and hashes are of. Of several
   /// processes all call it alike; that of rank 0 gets it, the others what their own devices have of a model.
   virtual std::vector<nn::NamedValues> state_dict() = 0;

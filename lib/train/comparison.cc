@@ -134,16 +134,20 @@ int Comparison::train(size_t run, size_t repetition, const WatchTraining& watch,
   try {
     return train_watched(run, planned, directory, recorder, stop);
   } catch (const Error& error) {
-    if (options_.describe_failure) {
-      const FailedTraining failed{
-          .training = planned, .error = error, .step = recorder.step(), .checkpoint = recorder.checkpoint()};
-      try {
-        directory.write_fault(options_.describe_failure(failed));
-      } catch (const Error&) {
-        // The failure itself is told of in any case.
-      }
-    }
+    write_fault(planned, directory, recorder, error);
     throw;
+  }
+}
+
+void Comparison::write_fault(const PlannedTraining& planned, RunDirectory& directory, const EpochRecorder& recorder,
+                             const Error& error) const {
+  if (!options_.describe_failure) return;
+  const FailedTraining failed{
+      .training = planned, .error = error, .step = recorder.step(), .checkpoint = recorder.checkpoint()};
+  try {
+    directory.write_fault(options_.describe_failure(failed));
+  } catch (const Error&) {
+    // The failure itself is told of in any case.
   }
 }
 
@@ -158,6 +162,11 @@ int Comparison::train_watched(size_t run, const PlannedTraining& planned, RunDir
     figures_[run].trainings.push_back(std::move(figures));
   };
   Experiment experiment = planned.experiment;
+  experiment.on_hung = [&](const Error& error) {
+    keep_figures();
+    write_fault(planned, directory, recorder, error);
+    if (options_.on_hung) options_.on_hung();
+  };
   for (const std::string& warning : training_warnings(experiment, data.train->samples())) recorder.on_warning(warning);
   if (auto& weights = experiment.initial_weights) weights->path = weights_.at(weights->path);
   const int stopped =

@@ -40,6 +40,9 @@ class Comparison {
     Environment environment = {};
     /// The text of its fault.json; empty: none is written.
     std::function<std::string(const FailedTraining&)> describe_failure = {};
+    /// Called after that before the process ends in the midst of `run`: a rank of the training has failed, and another
+    /// one's thread hangs.
+    std::function<void()> on_hung = {};
     DamageReport report_damage = {};  ///< of checkpoints that trainings were to begin from; without it they are refused
   };
   /// Checks what can be checked before the first training, and holds all directories: throws 74 where one has results
@@ -58,6 +61,8 @@ class Comparison {
   void hold_stale_runs();
   void find_initial_weights(const PlannedRun& run);
   int train(size_t run, size_t repetition, const WatchTraining& watch, const StopSignal& stop);
+  void write_fault(const PlannedTraining& planned, RunDirectory& directory, const EpochRecorder& recorder,
+                   const Error& error) const;
   int train_watched(size_t run, const PlannedTraining& planned, RunDirectory& directory, EpochRecorder& recorder,
                     const StopSignal& stop);
 

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "train/comparison_report.h"
+#include "train/fault_spec.h"
 #include "train/lost_seconds.h"
 
 namespace dptrain::train {
@@ -99,6 +100,7 @@ std::string ComparisonReport::json() const {
                                  {"runs", all},
                                  {"accuracy_gap", value_or_null(accuracy_gap(runs))},
                                  {"differences", differing},
+                                 {"faults", fault_texts(faults)},
                                  {"assertions", asserted}};
   return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }

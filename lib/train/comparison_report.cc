@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "base/text_table.h"
+#include "train/fault_spec.h"
 #include "train/lost_seconds.h"
 
 namespace dptrain::train {
@@ -92,7 +94,10 @@ std::vector<TableColumn> columns_of(const std::vector<RunFigures>& runs) {
   return columns;
 }
 
-std::string signed_seconds(double seconds) { return fmt::format("{:+.3f}", seconds); }
+/// Never -0.000.
+std::string signed_seconds(double seconds) {
+  return fmt::format("{:+.3f}", std::abs(seconds) < 0.0005 ? 0.0 : seconds);
+}
 
 /// Of each run but the first what its seconds are made of; no columns where nothing can be said.
 std::vector<TableColumn> lost_columns_of(const std::vector<RunFigures>& runs) {
@@ -167,12 +172,24 @@ std::vector<std::string> significance(const RunFigures& first, const RunFigures&
   return {fmt::format("{} against {}: {}.", run.run, first.run, fmt::join(parts, "; "))};
 }
 
+std::string of_the_fault(const parallel::InjectedFault& fault, const std::vector<RunFigures>& runs) {
+  const auto suffers = [&](const RunFigures& run) { return static_cast<size_t>(fault.rank) < run.devices.size(); };
+  std::vector<std::string> names;
+  for (const RunFigures& run : runs)
+    if (suffers(run)) names.push_back(run.run);
+  if (names.empty()) names.emplace_back("none of these");
+  const bool holds_it = runs.size() > 1 && suffers(runs.front());
+  return fmt::format("Slowed on purpose, by --fault {}: {}{}.", fault_text(fault), fmt::join(names, ", "),
+                     holds_it ? fmt::format("; even shares hold what that costs {}", names.front()) : "");
+}
+
 }  // namespace
 
 std::vector<std::string> ComparisonReport::sentences() const {
   std::vector<std::string> sentences = {of_the_seconds(runs), memory_by_device(runs)};
   for (const DifferingKey& key : differences)
     sentences.push_back(fmt::format("The runs differ in {}: {}.", key.key, fmt::join(key.values, ", ")));
+  for (const parallel::InjectedFault& fault : faults) sentences.push_back(of_the_fault(fault, runs));
   for (const RunFigures& run : runs) {
     if (&run == &runs.front()) continue;
     for (std::string& sentence : significance(runs.front(), run)) sentences.push_back(std::move(sentence));

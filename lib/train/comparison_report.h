@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "parallel/injected_fault.h"
 #include "train/comparison_assertion.h"
 #include "train/config_difference.h"
 #include "train/run_figures.h"
@@ -14,7 +15,8 @@ struct ComparisonReport {
   std::vector<RunFigures> runs;  ///< at least one; what is relative is so to the first
   std::vector<DifferingKey> differences;
   std::vector<AssertionOutcome> assertions;
-  bool finished = true;  ///< false where a signal or a failure ended it early
+  std::vector<parallel::InjectedFault> faults = {};  ///< that every run suffered which has their rank
+  bool finished = true;                              ///< false where a signal or a failure ended it early
 
   /// A table and sentences, in lines of at most `width` characters.
   std::string text(int width) const;

@@ -33,7 +33,7 @@ const std::vector<KindWords>& kinds() {
       {Kind::memory, "memory", "has no memory left", "memory:rank=1,step=37"},
       {Kind::slow, "slow", "is late", "slow:rank=1,ms=20", {"ms", "steps"}},
       {Kind::flip, "flip", "has a wrong bit in a weight", "flip:rank=1,step=37", {"parameter"}},
-      {Kind::nan, "nan", "has a weight that is no number", "nan:rank=1,step=37", {"parameter"}}};
+      {Kind::nan, "nan", "has NaN in a weight", "nan:rank=1,step=37", {"parameter"}}};
   return all;
 }
 
@@ -51,6 +51,11 @@ class FaultReader {
   Kind kind() const { return words_->kind; }
   bool has(const std::string& key) const { return find(key) != values_.end(); }
   std::string text(const std::string& key) const { return find(key)->second; }
+  std::string name(const std::string& key) const {
+    const std::string value = text(key);
+    if (value.empty()) refuse(fmt::format("expected {} as a name", key), "nothing");
+    return value;
+  }
   int64_t integer(const std::string& key, int64_t least, int64_t most) const {
     const std::string value = text(key);
     int64_t number = 0;
@@ -122,6 +127,7 @@ constexpr double kLongest_s = 86400;
 
 /// "steps 10 to 19", "every step".
 std::string steps_of(const InjectedFault& slow) {
+  if (slow.steps == 1) return fmt::format("step {}", slow.step);
   if (slow.steps > 0) return fmt::format("steps {} to {}", slow.step, slow.step + slow.steps - 1);
   return slow.step > 1 ? fmt::format("every step from {} on", slow.step) : "every step";
 }
@@ -137,7 +143,7 @@ InjectedFault read_fault(const std::string& text) {
   if (keys.has("steps")) fault.steps = keys.integer("steps", 1, kMostSteps);
   if (keys.has("seconds")) fault.seconds = keys.number("seconds", 0.1, kLongest_s);
   if (keys.has("ms")) fault.seconds = keys.number("ms", 0.001, kLongest_s * 1e3) / 1e3;
-  if (keys.has("parameter")) fault.parameter = keys.text("parameter");
+  if (keys.has("parameter")) fault.parameter = keys.name("parameter");
   return fault;
 }
 
@@ -148,6 +154,12 @@ std::string fault_text(const InjectedFault& fault) {
   if (fault.kind == Kind::stop && fault.seconds > 0) text += fmt::format(",seconds={:g}", fault.seconds);
   if (!fault.parameter.empty()) text += fmt::format(",parameter={}", fault.parameter);
   return text;
+}
+
+std::vector<std::string> fault_texts(const std::vector<InjectedFault>& faults) {
+  std::vector<std::string> texts;
+  for (const InjectedFault& fault : faults) texts.push_back(fault_text(fault));
+  return texts;
 }
 
 std::string fault_sentence(const InjectedFault& fault, const std::string& rank_name) {
@@ -168,21 +180,21 @@ std::string fault_sentence(const InjectedFault& fault, const std::string& rank_n
   return begin + fmt::format(" before step {}", fault.step);
 }
 
-void require_ranks(const std::vector<InjectedFault>& faults, size_t ranks) {
+void require_ranks(const std::vector<InjectedFault>& faults, size_t ranks, bool is_job) {
   for (const InjectedFault& fault : faults) {
+    const auto refuse = [where = fmt::format("--fault {}", fault_text(fault))](
+                            const std::string& expected, const std::string& got, const std::string& advice) {
+      throw Error(ExitCode::usage, Mistake{.where = where, .expected = expected, .got = got, .advice = advice});
+    };
     if (fault.kind == Kind::hang && ranks == 1)
-      throw Error(ExitCode::usage,
-                  Mistake{.where = fmt::format("--fault {}", fault_text(fault)),
-                          .expected = "expected other ranks, which wait for it no longer than timeout_s",
-                          .got = "none",
-                          .advice = "add a device, as one that computes alone may take as long as it takes"});
+      refuse("expected other ranks, which wait for it no longer than timeout_s", "none",
+             "add a device, as one that computes alone may take as long as it takes");
+    if (fault.kind == Kind::stop && fault.seconds == 0 && !is_job)
+      refuse("expected seconds, or other processes, which miss it", "neither",
+             "add seconds=5 for instance, as nobody lets a process go on that is alone");
     if (static_cast<size_t>(fault.rank) >= ranks)
-      throw Error(ExitCode::usage,
-                  Mistake{.where = fmt::format("--fault {}", fault_text(fault)),
-                          .expected = ranks == 1 ? "expected rank=0, the only one"
-                                                 : fmt::format("expected a rank from 0 to {}", ranks - 1),
-                          .got = std::to_string(fault.rank),
-                          .advice = "ranks are the training's devices, in their order"});
+      refuse(ranks == 1 ? "expected rank=0, the only one" : fmt::format("expected a rank from 0 to {}", ranks - 1),
+             std::to_string(fault.rank), "ranks are the training's devices, in their order");
   }
 }
 

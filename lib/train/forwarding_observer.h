@@ -21,6 +21,7 @@ class ForwardingObserver : public TrainingObserver {
   void on_phase(JobPhase phase, int64_t step) override { observer_.on_phase(phase, step); }
   void on_checkpoint(int64_t step) override { observer_.on_checkpoint(step); }
   void on_step(const Progress& progress) override { observer_.on_step(progress); }
+  void on_evaluation(const EvaluationProgress& progress) override { observer_.on_evaluation(progress); }
   void on_epoch(const EpochMetrics& metrics) override { observer_.on_epoch(metrics); }
   void on_reduced_rate(double rate) override { observer_.on_reduced_rate(rate); }
   void on_warning(const std::string& text) override { observer_.on_warning(text); }

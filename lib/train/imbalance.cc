@@ -5,23 +5,39 @@
 namespace dptrain::train {
 namespace {
 
+using Devices = std::vector<const DeviceMetrics*>;
+
 /// Batches aren't always shared out into equal parts, by a sample.
-bool have_as_many_samples(const std::vector<DeviceMetrics>& devices) {
+bool have_as_many_samples(const Devices& devices) {
   const auto [least, most] = std::ranges::minmax(devices, {}, &DeviceMetrics::samples);
-  return static_cast<double>(most.samples - least.samples) <= 0.1 * static_cast<double>(most.samples);
+  return static_cast<double>(most->samples - least->samples) <= 0.1 * static_cast<double>(most->samples);
+}
+
+/// Those that do what device `first` does: all, or in a pipeline each replica's device of that stage.
+Devices alike(const EpochMetrics& epoch, size_t first, size_t stages) {
+  Devices devices;
+  for (size_t rank = first; rank < epoch.devices.size(); rank += stages) devices.push_back(&epoch.devices[rank]);
+  return devices;
 }
 
 }  // namespace
 
 Imbalance imbalance_of(const EpochMetrics& epoch) {
   if (epoch.devices.empty()) return {};
-  double sum = 0;
-  for (const DeviceMetrics& device : epoch.devices) sum += device.busy;
-  const double mean = sum / static_cast<double>(epoch.devices.size());
-  const auto [least, most] = std::ranges::minmax(epoch.devices, {}, &DeviceMetrics::busy);
-  const double seconds = epoch.train.seconds;
-  return {.compute_s = have_as_many_samples(epoch.devices) ? seconds * (mean - least.busy) : 0,
-          .wait_s = std::min(seconds * (most.busy - mean), epoch.time.exposed_comm_s)};
+  const auto count = static_cast<double>(epoch.devices.size());
+  double compute_s = 0, delay_s = 0;
+  const size_t stages = epoch.pipeline_stages();
+  for (size_t stage = 0; stage < std::min(stages, epoch.devices.size()); ++stage) {
+    const Devices devices = alike(epoch, stage, stages);
+    const auto [least, most] = std::ranges::minmax(devices, {}, &DeviceMetrics::compute_s);
+    const bool is_known = have_as_many_samples(devices);
+    double own_s = 0;
+    for (const DeviceMetrics* device : devices) own_s += device->compute_s - least->compute_s;
+    const double delay_of_stage_s = most->compute_s - least->compute_s;
+    if (is_known) compute_s += own_s / count;
+    delay_s = std::max(delay_s, is_known ? delay_of_stage_s : delay_of_stage_s - own_s / count);
+  }
+  return {.compute_s = compute_s, .wait_s = std::clamp(delay_s - compute_s, 0.0, epoch.time.exposed_comm_s)};
 }
 
 }  // namespace dptrain::train

@@ -15,12 +15,12 @@ std::optional<LostSeconds> lost_seconds(const RunFigures& first, const RunFigure
   if (!first.power || !run.power || first.power->kind != run.power->kind) return std::nullopt;
   const double share = samples_beside(first, run) * first.power->units / run.power->units;
   const TimeShares before = first.time(), now = run.time();
-  const Imbalance imbalance = run.imbalance();
+  const Imbalance uneven_before = first.imbalance(), uneven = run.imbalance();
   return LostSeconds{
       .even_share_s = share * first.seconds_per_epoch(),
-      .compute_s = now.compute_s - imbalance.compute_s - share * before.compute_s,
-      .straggler_s = imbalance.compute_s + imbalance.wait_s,
-      .communication_s = now.exposed_comm_s - imbalance.wait_s - share * before.exposed_comm_s,
+      .compute_s = now.compute_s - uneven.compute_s - share * (before.compute_s - uneven_before.compute_s),
+      .straggler_s = uneven.compute_s + uneven.wait_s - share * (uneven_before.compute_s + uneven_before.wait_s),
+      .communication_s = now.exposed_comm_s - uneven.wait_s - share * (before.exposed_comm_s - uneven_before.wait_s),
       .optimizer_s = now.optimizer_s - share * before.optimizer_s,
       .data_wait_s = now.data_wait_s - share * before.data_wait_s,
       .other_s = now.other_s - share * before.other_s,

@@ -70,8 +70,7 @@ std::optional<Straggler> straggler_of(const EpochMetrics& metrics, const std::ve
   }
   // Where an epoch has gone on elsewhere the costs are of the steps since then.
   const int64_t steps = (samples + metrics.global_batch - 1) / std::max<int64_t>(metrics.global_batch, 1);
-  const size_t stages = metrics.pipeline ? std::max<size_t>(metrics.pipeline->stages.size(), 1) : 1;
-  return find_straggler(compute_s, metrics.train.seconds, steps, static_cast<int>(stages));
+  return find_straggler(compute_s, metrics.train.seconds, steps, static_cast<int>(metrics.pipeline_stages()));
 }
 
 }  // namespace
@@ -95,6 +94,7 @@ void add_costs(EpochMetrics& metrics, const std::vector<parallel::RankCosts>& co
                                .rank = static_cast<int>(rank),
                                .samples = of_rank.samples,
                                .busy = seconds > 0 ? (compute + optimizer) / seconds : 0,
+                               .compute_s = compute,
                                .peak_bytes = of_rank.peak_bytes,
                                .memory = of_rank.memory_at_peak});
   }

@@ -35,7 +35,8 @@ struct DeviceMetrics {
   int process = 0;  ///< of the job
   int rank = 0;
   int64_t samples = 0;
-  double busy = 0;  ///< seconds computing over seconds
+  double busy = 0;       ///< seconds computing and updating over the epoch's
+  double compute_s = 0;  ///< seconds computing, updates aside
   int64_t peak_bytes = 0;
   MemoryCounts memory;  ///< by purpose, at the peak
 };
@@ -78,6 +79,8 @@ struct EpochMetrics {
   BatchNormMetrics batch_norm;
   std::string weights_hash;
 
+  /// 1 where there is no pipeline. Rank r has the stage r modulo so many.
+  size_t pipeline_stages() const { return pipeline ? std::max<size_t>(pipeline->stages.size(), 1) : 1; }
   /// The largest peak over the smallest; 1 on one device.
   double memory_imbalance() const;
   /// One line of JSON; docs/metrics.schema.json is its schema.

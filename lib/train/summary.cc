@@ -30,12 +30,6 @@ nlohmann::ordered_json best_json(const TrainingOutcome& outcome) {
           {"checkpoint", text_or_null(outcome.best_is_linked ? best_link("checkpoints").string() : "")}};
 }
 
-nlohmann::ordered_json fault_texts(const std::vector<parallel::InjectedFault>& faults) {
-  nlohmann::ordered_json texts = nlohmann::ordered_json::array();
-  for (const parallel::InjectedFault& fault : faults) texts.push_back(fault_text(fault));
-  return texts;
-}
-
 }  // namespace
 
 std::string process_record(const Experiment& experiment, const Datasets& data) {

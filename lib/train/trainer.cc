@@ -221,12 +221,14 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
     if (batch == nullptr) break;
     const int64_t step = position_.step + 1;
     if (!strategy_->may_begin(step, stop.load())) break;
-    observer.on_phase(JobPhase::step, step);
+    // It isn't begun before those under way have left it a place.
+    observer.on_phase(JobPhase::step, std::max<int64_t>(position_.step, 1));
     under_way_.push_back({.step = step, .epoch = position_.epochs + 1, .learning_rate = schedule_->rate(step)});
     {
       const InSpan span(main_timeline(), "wait for steps under way");
       strategy_->train_step(std::move(batch), under_way_.back());
     }
+    observer.on_phase(JobPhase::step, step);
     position_.learning_rate = under_way_.back().learning_rate;
     position_.step = step;
     ++position_.batches;
@@ -267,13 +269,16 @@ TrainingObserver::Progress Trainer::progress() const {
     samples_left = std::min(samples_left, (*experiment_.steps - position_.step) * experiment_.batch_size);
   // A GPU's first scores come a few steps later.
   const double speed = train.samples_per_s();
+  const int64_t every = experiment_.eval_every;
+  const int64_t evaluations_left = every > 0 ? planned_epochs() / every - position_.epochs / every : 0;
   return {.epoch = position_.epochs + 1,
           .epochs = planned_epochs(),
           .samples_done = train.score.samples,
           .samples_of_epoch = samples,
           .seconds = train.seconds,
           .mean_loss = train.score.mean_loss(),
-          .seconds_left = speed > 0 ? static_cast<double>(samples_left) / speed : 0};
+          .seconds_left = (speed > 0 ? static_cast<double>(samples_left) / speed : 0) +
+                          static_cast<double>(evaluations_left) * evaluation_s_};
 }
 
 void Trainer::take_scores(RunDirectory* directory, bool all) {

@@ -41,6 +41,15 @@ class TrainingObserver {
   /// A checkpoint of this step is whole. Of a job the main process is told.
   virtual void on_checkpoint(int64_t /*step*/) {}
   virtual void on_step(const Progress&) {}
+  struct EvaluationProgress {
+    int64_t epoch = 0;
+    int64_t epochs = 0;  ///< that will be run in all
+    int64_t samples_done = 0;
+    int64_t samples = 0;
+    double seconds = 0;  ///< since it began
+  };
+  /// Now and then, from a thread that computes, while the one that calls all else waits for it.
+  virtual void on_evaluation(const EvaluationProgress&) {}
   virtual void on_epoch(const EpochMetrics&) {}
   /// The schedule `plateau` has brought the learning rate down to this, after the epoch that was told of last.
   virtual void on_reduced_rate(double /*rate*/) {}
@@ -144,7 +153,8 @@ class Trainer {
   /// finite (79).
   bool evaluate_epoch(EpochMetrics& metrics, RunDirectory* directory, TrainingObserver& observer,
                       const StopSignal& stop);
-  std::optional<Pass> evaluate_finite(const Dataset& data, RunDirectory* directory, const StopSignal& stop);
+  std::optional<Pass> evaluate_finite(const Dataset& data, RunDirectory* directory, TrainingObserver& observer,
+                                      const StopSignal& stop);
   /// Whether an epoch that has been evaluated is better than all before.
   static bool is_best(const EpochMetrics& metrics) { return metrics.validation && metrics.test; }
   /// Those that the directory has, of a training that goes on; its link to the best checkpoint is mended.
@@ -180,6 +190,7 @@ class Trainer {
   ChanceWatch chance_;
   ValidationWatch validation_;  ///< of the process that writes
   bool stopped_early_ = false;
+  double evaluation_s_ = 0;     ///< that the last epoch's evaluation took
   bool compared_ = false;       ///< the weights, since the last step
   std::vector<int64_t> split_;  ///< the weights by which batches are shared out, where they were measured
   std::deque<parallel::StepNumbers> under_way_;  ///< steps whose score hasn't come yet

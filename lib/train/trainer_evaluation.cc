@@ -16,13 +16,15 @@ bool Trainer::evaluate_epoch(EpochMetrics& metrics, RunDirectory* directory, Tra
   if (experiment_.eval_every == 0 || metrics.epoch % experiment_.eval_every != 0) return true;
   const std::filesystem::path saved = checkpoint_is_due() ? save(directory, observer).parent_path() : "";
   observer.on_phase(JobPhase::evaluation, metrics.step);
+  const auto begun = Clock::now();
   try {
     if (data_.validation != nullptr) {
-      metrics.validation = evaluate_finite(*data_.validation, directory, stop);
+      metrics.validation = evaluate_finite(*data_.validation, directory, observer, stop);
       if (!metrics.validation) return false;
       if (!of_main(validation_.is_better(metrics.validation->score))) return true;
     }
-    metrics.test = evaluate_finite(*data_.test, directory, stop);
+    metrics.test = evaluate_finite(*data_.test, directory, observer, stop);
+    evaluation_s_ = seconds_since(begun);
     return metrics.test.has_value();
   } catch (const Error& error) {
     if (saved.empty() || error.code() == ExitCode::diverged) throw;
@@ -31,13 +33,22 @@ bool Trainer::evaluate_epoch(EpochMetrics& metrics, RunDirectory* directory, Tra
   }
 }
 
-std::optional<Pass> Trainer::evaluate_finite(const Dataset& data, RunDirectory* directory, const StopSignal& stop) {
+std::optional<Pass> Trainer::evaluate_finite(const Dataset& data, RunDirectory* directory, TrainingObserver& observer,
+                                             const StopSignal& stop) {
   const auto begun = Clock::now();
   const InSpan span(main_timeline(), "evaluate");
-  const std::optional<parallel::Score> score = strategy_->evaluate(data, [&stop] {
+  const auto stopped = [&stop] {
     note_progress();
     return stop.load() != 0;
-  });
+  };
+  const auto tell = [&](int64_t samples) {
+    observer.on_evaluation({.epoch = position_.epochs + 1,
+                            .epochs = planned_epochs(),
+                            .samples_done = samples,
+                            .samples = data.samples(),
+                            .seconds = seconds_since(begun)});
+  };
+  const std::optional<parallel::Score> score = strategy_->evaluate(data, {.stopped = stopped, .done = tell});
   if (!score) return std::nullopt;
   try {
     require_finite(*score, last_step());
@@ -51,7 +62,7 @@ std::optional<Pass> Trainer::evaluate_finite(const Dataset& data, RunDirectory* 
 
 Pass Trainer::evaluate() {
   const auto begun = Clock::now();
-  const auto score = strategy_->evaluate(*data_.test, [] { return false; });
+  const auto score = strategy_->evaluate(*data_.test, {.stopped = [] { return false; }});
   return {.score = score.value_or(parallel::Score()), .seconds = seconds_since(begun)};
 }
 

@@ -4,11 +4,25 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
+#include "device/host_machine.h"
 #include "train/fault_spec.h"
 
 namespace dptrain::train {
+namespace {
 
-std::vector<std::string> training_warnings(const Experiment& experiment, int64_t samples) {
+/// Why a fault doesn't happen in a training from after step `from` to step `to`; "" where it does.
+std::string why_missed(const parallel::InjectedFault& fault, int64_t from, int64_t to) {
+  if (fault.step > to) return fmt::format("; but the training has {} steps", to);
+  const bool is_slow = fault.kind == parallel::InjectedFault::Kind::slow;
+  if (is_slow && fault.steps == 0) return "";
+  const int64_t last = is_slow ? fault.step + fault.steps - 1 : fault.step;
+  return last <= from ? fmt::format("; but the training goes on after step {}", from) : "";
+}
+
+}  // namespace
+
+std::vector<std::string> training_warnings(const Experiment& experiment, int64_t samples, int64_t step) {
   std::vector<std::string> warnings;
   if (experiment.batch_size > samples)
     warnings.push_back(
@@ -49,10 +63,18 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
         fmt::format("parameter_groups: a weight_decay_factor multiplies the weight decay of {}, which is 0; write "
                     "optimizer: {{name: {}, weight_decay: 5.0e-4}} for instance",
                     experiment.optimizer.name, experiment.optimizer.name));
+  int threads = 0;  // of the CPU worker that has most
+  for (size_t rank = 0; rank < experiment.devices.size(); ++rank)
+    if (experiment.devices[rank].kind == DeviceKind::cpu) threads = std::max(threads, experiment.threads[rank]);
+  if (threads > usable_cores())
+    warnings.push_back(
+        fmt::format("threads: a worker of {} has more than the {} of this process: they wait for each "
+                    "other in every operator; leave threads out, or write threads: {}",
+                    threads, counted(usable_cores(), "core"), usable_cores()));
   for (const parallel::InjectedFault& fault : experiment.faults)
     warnings.push_back(fmt::format("a rehearsed fault, as --fault asks for it: {}{}",
                                    fault_sentence(fault, experiment.rank_name(fault.rank)),
-                                   fault.step > steps ? fmt::format("; but the training has {} steps", steps) : ""));
+                                   why_missed(fault, step, steps)));
   return warnings;
 }
 

@@ -52,15 +52,19 @@ TEST(DeviceList, AutoTakesGpusInTurnAndElseCpuWorkers) {
 
 TEST(DeviceList, RefusesWhatItCannotRead) {
   for (const char* text :
-       {"",          " ",       "cpu",    "cpu:",   "cpu:x",  "cpu:-1",     "cpu:1-",      "cpu:3-1",
-        "cpu:0-1-2", "cpu:0:1", "gpu:0",  "CPU:0",  "cpu:0,", ",cpu:0",     "cpu:0;cpu:1", "cpu:99999999999",
-        "auto:0",    "auto:",   "auto:x", "meta:0", "cpu: 0", "auto:local", "cpu:local-1"}) {
+       {"", " ", "cpu:", "cpu:x", "cpu:-1", "cpu:1-", "cpu:0-1-2", "cpu:0:1", "cpu:0,", ",cpu:0", "cpu:0;cpu:1",
+        "cpu:99999999999", "auto:0", "auto:", "auto:x", "meta:0", "cpu: 0", "auto:local", "cpu:local-1"}) {
     SCOPED_TRACE(text);
     testing::expect_error(ExitCode::config, {"--devices: expected a device list, got '", "write for instance cpu:0-1"},
                           [&] { parse_device_list(text, "--devices"); });
   }
-  testing::expect_error(ExitCode::config, {"got 'gpu:0'"},
-                        [] { parse_device_list("cpu:0,gpu:0", "x.yaml:3: devices"); });
+  const std::vector<std::pair<std::string, std::string>> meant = {
+      {"gpu:0", "cuda:0"}, {"GPU:1-2", "cuda:1-2"}, {"CPU:0", "cpu:0"}, {"cpu", "cpu:0"}, {"cpu:3-1", "cpu:1-3"}};
+  for (const auto& [text, instead] : meant)
+    testing::expect_error(
+        ExitCode::config,
+        {"x.yaml:3: devices: expected a device list, got '" + text + "'; did you mean " + instead + "?"},
+        [&text = text] { parse_device_list("cpu:0," + text, "x.yaml:3: devices"); });
 }
 
 TEST(DeviceList, RefusesWorkersPastTheLast) {

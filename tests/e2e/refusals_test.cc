@@ -134,7 +134,7 @@ TEST_F(RefusalsTest, SplitsThatLeaveTheStatisticsThatEvaluateAsTheyBegan) {
 TEST_F(RefusalsTest, MissingFiles) {
   expect_refused({"--config", "nothing.yaml", "--out", "run"}, 66,
                  {"nothing.yaml", "no such configuration", "looked in"});
-  for (const char* name : {"digit.yaml", "digit", "lenet_ddp_2cpus"})
+  for (const char* name : {"digit.yaml", "digit", "lenet_ddp_2cpus", "lenet_ddp"})
     expect_refused({"--config", name, "--out", "run"}, 66, {"no such configuration; did you mean '"});
   expect_data_refused(66, {"train-images-idx3-ubyte", "expected", "got neither", "dir:"});
 }
@@ -283,13 +283,21 @@ TEST_F(RefusalsTest, CommandLines) {
   };
   refused({"trian"}, {"'trian' is no command", "did you mean 'train'?"});
   refused({"digits.yaml"}, {"'digits.yaml' is no command; write --config digits.yaml"});
+  refused({"lenet_1cpu"}, {"'lenet_1cpu' is no command; write --config lenet_1cpu"});
+  refused({"help"}, {"'help' is no command; write dptrain --help"});
+  refused({"--config", "digits.yaml", "compare"}, {"the command goes first: dptrain compare ..."});
+  refused({"bench", "op"}, {"'op' is no command of dptrain bench; did you mean 'ops'?"});
   refused({"train", "digits.yaml"}, {"'digits.yaml' is no argument of dptrain train; write --config digits.yaml"});
   refused({"train"}, {"--config is required", "--help"});
-  refused({"--config"}, {"--config", "--help"});
+  refused({"--config", "digits.yaml", "--config", "b.yaml"}, {"--config: expected once, got it 2 times"});
+  refused({"compare", "--config", "digits.yaml", "--repeat", "x"},
+          {"--repeat: expected a number from 1 to 1000, got 'x'"});
+  refused({"--config"}, {"--config: expected FILE, got nothing; see dptrain train --help"});
   refused({"--config", "digits.yaml", "--batch"}, {"'--batch' is no argument of dptrain train", "train --help"});
   refused({"--confg", "digits.yaml"}, {"'--confg' is no argument of dptrain train", "did you mean '--config'?"});
   refused({"schema", "digits.yaml"}, {"'digits.yaml' is no argument of dptrain schema", "schema --help"});
-  refused({"--config", "digits.yaml", "--progress", "wild"}, {"--progress", "wild", "plain"});
+  refused({"--config", "digits.yaml", "--progress", "wild"},
+          {"--progress: expected one of auto,plain,none, got 'wild'"});
   refused({"--config", "digits.yaml", "--out", ""}, {"--out", "needs a value"});
   refused({"--config", "digits.yaml", "--out", "runs/{hsah}"},
           {"--out: expected no other word in braces than {hash}, got {hsah}; write for instance runs/rates/{hash}"});
@@ -297,7 +305,7 @@ TEST_F(RefusalsTest, CommandLines) {
   refused({"--config", "digits.yaml", "--resume", ""}, {"--resume", "needs a checkpoint"});
   refused({"--config", "digits.yaml", "--resume="}, {"--resume", "needs a checkpoint"});
   refused({"bench", "comm", "--foo"}, {"'--foo' is no argument of dptrain bench comm", "dptrain bench comm --help"});
-  refused({"bench"}, {"dptrain bench --help"});
+  refused({"bench"}, {"expected one of its commands, got none; see dptrain bench --help"});
   refused({"table"}, {"dptrain table --help"});
   refused({"report", "runs"}, {"-o is required", "dptrain report --help"});
   refused({"hash"}, {"checkpoint is required"});

@@ -52,7 +52,7 @@ TEST_P(BatchNormModes, ReadingATrainingChangesNoBitOfIt) {
   const State expected = trained_with(*undisturbed, 1, 8, [] {});
   const ImageDatasets data = digits(10, 130);
   const State got = trained_with(*read, 1, 8, [&] {
-    read->evaluate(*data.test, [] { return false; });
+    read->evaluate(*data.test, {.stopped = [] { return false; }});
     read->training_state();
     read->statistics_spread();
   });

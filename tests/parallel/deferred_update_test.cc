@@ -58,8 +58,8 @@ TEST(DeferredUpdate, WhoeverLooksAtWeightsSeesTheLastStepsUpdate) {
       strategy->train_step(loader.next(), {.step = step, .epoch = 1, .learning_rate = 0.1});
   }
   // Before anybody has asked for scores.
-  EXPECT_EQ(later->evaluate(*data.test, [] { return false; })->mean_loss(),
-            at_once->evaluate(*data.test, [] { return false; })->mean_loss());
+  EXPECT_EQ(later->evaluate(*data.test, {.stopped = [] { return false; }})->mean_loss(),
+            at_once->evaluate(*data.test, {.stopped = [] { return false; }})->mean_loss());
   expect_same_bits(later->state_dict(), at_once->state_dict());
   const TrainingState state = later->training_state(), expected = at_once->training_state();
   expect_same_bits(state.optimizer, expected.optimizer);

@@ -14,7 +14,7 @@ namespace dptrain::parallel {
 namespace evaluation_test {
 
 Score evaluated(Strategy& strategy, const Dataset& dataset) {
-  const auto score = strategy.evaluate(dataset, [] { return false; });
+  const auto score = strategy.evaluate(dataset, {.stopped = [] { return false; }});
   EXPECT_TRUE(score.has_value());
   return score.value_or(Score());
 }
@@ -153,9 +153,22 @@ TEST(Evaluation, StopsBetweenBlocks) {
   const Datasets data = digits(10, 2000);
   const auto strategy = make_strategy({});
   std::atomic<int> asked = 0;
-  EXPECT_FALSE(strategy->evaluate(*data.test, [&] { return ++asked > 4; }).has_value());
+  EXPECT_FALSE(strategy->evaluate(*data.test, {.stopped = [&] { return ++asked > 4; }}).has_value());
   EXPECT_LE(asked, 7) << "each device stops the first time it is told to";
-  EXPECT_TRUE(strategy->evaluate(*data.test, [] { return false; }).has_value()) << "it can be asked again";
+  EXPECT_TRUE(strategy->evaluate(*data.test, {.stopped = [] { return false; }}).has_value()) << "it can be asked again";
+}
+
+TEST(Evaluation, TellsHowFarItIs) {
+  const Datasets data = digits(10, 2000);
+  const auto strategy = make_strategy({});
+  std::vector<int64_t> done;
+  strategy->evaluate(*data.test,
+                     {.stopped = [] { return false; }, .done = [&](int64_t samples) { done.push_back(samples); }});
+  ASSERT_GE(done.size(), 3u);
+  EXPECT_EQ(done.front(), 0);
+  EXPECT_TRUE(std::ranges::is_sorted(done));
+  EXPECT_GT(done.back(), 1000);
+  EXPECT_LT(done.back(), 2000);
 }
 
 }  // namespace evaluation_test

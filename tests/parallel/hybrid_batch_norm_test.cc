@@ -85,7 +85,7 @@ TEST_P(HybridBatchNorm, GoesOnFromACheckpointInTheSameBits) {
   train(*whole, data, 2, kBatch, 0.05, 4);
   resumed->restore(whole->training_state());
   // Reading changes no bit of what follows either.
-  whole->evaluate(*data.test, [] { return false; });
+  whole->evaluate(*data.test, {.stopped = [] { return false; }});
   whole->statistics_spread();
   train(*whole, data, 2, kBatch, 0.05, 4);
   train(*resumed, data, 2, kBatch, 0.05, 4);

@@ -68,7 +68,7 @@ Outcome outcome_of(Strategy& strategy, const Datasets& data, int64_t micro_batch
   outcome.trained.losses = train(strategy, data, kSteps, kBatch, 0.05, micro_batches);
   outcome.spread = strategy.statistics_spread();
   outcome.figures = strategy.take_pipeline_figures();
-  outcome.score = strategy.evaluate(*data.test, [] { return false; });
+  outcome.score = strategy.evaluate(*data.test, {.stopped = [] { return false; }});
   outcome.trained.state = strategy.state_dict();
   outcome.state = strategy.training_state();
   for (int rank = 0; rank < strategy.ranks(); ++rank) outcome.costs.push_back(strategy.take_costs(rank));
@@ -240,8 +240,8 @@ TEST(PipelineProcessesEvaluation, StopsInAllWhereOneIsAskedTo) {
        PlayedProcesses(options, context_of(options), {1, 1}).run([&](int process, Strategy&strategy) {
          int asked = 0;
          stopped[static_cast<size_t>(process)] =
-             strategy.evaluate(*data.test, [&] { return process == 1 && ++asked > 2; });
-         whole[static_cast<size_t>(process)] = strategy.evaluate(*data.test, [] { return false; });
+             strategy.evaluate(*data.test, {.stopped = [&] { return process == 1 && ++asked > 2; }});
+         whole[static_cast<size_t>(process)] = strategy.evaluate(*data.test, {.stopped = [] { return false; }});
        }))
     EXPECT_EQ(sentence, "");
   for (size_t process = 0; process < 2; ++process) EXPECT_FALSE(stopped[process].has_value()) << process;

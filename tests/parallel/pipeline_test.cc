@@ -2,6 +2,8 @@
 // schedule; replicas of a pipeline what ddp computes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "parallel/pipelines.h"
 #include "support/expect_error.h"
 
@@ -49,11 +51,11 @@ TEST(Pipeline, UpdatesThatNeedAllGradientsSeeThoseOfAllStages) {
   const auto single = make_strategy(with(kSingle));
   const Trained one = trained(*single, 4);
   const Datasets data = digits(10, 200);
-  const Score by_average = *single->evaluate(*data.test, [] { return false; });
+  const Score by_average = *single->evaluate(*data.test, {.stopped = [] { return false; }});
   const auto cut = make_strategy(with(pipeline({"1", "1", "1"}, k1f1b, 4)));
   const Trained several = trained(*cut, 4);
   expect_same_bits(several, one);
-  EXPECT_EQ(cut->evaluate(*data.test, [] { return false; })->mean_loss(), by_average.mean_loss());
+  EXPECT_EQ(cut->evaluate(*data.test, {.stopped = [] { return false; }})->mean_loss(), by_average.mean_loss());
   expect_same_bits(cut->state_dict(), several.state);
 }
 
@@ -61,7 +63,7 @@ TEST(Pipeline, EvaluatesToTheSameNumbers) {
   const Datasets data = digits(kSamples, 333);
   const auto score_of = [&](Strategy& strategy) {
     train(strategy, data, 2, kBatch, 0.05, 4);
-    return *strategy.evaluate(*data.test, [] { return false; });
+    return *strategy.evaluate(*data.test, {.stopped = [] { return false; }});
   };
   const Score one = score_of(*residual_net(kSingle));
   const Score several = score_of(*residual_net(pipeline({"avg_pool1", "bn1", "flatten1"}, k1f1b, 4)));
@@ -75,9 +77,22 @@ TEST(Pipeline, EvaluationStopsBetweenBlocks) {
   const Datasets data = digits(10, 2000);
   const auto strategy = make_strategy(pipeline({"1", "2"}, k1f1b, 2));
   int asked = 0;
-  EXPECT_FALSE(strategy->evaluate(*data.test, [&] { return ++asked > 2; }).has_value());
+  EXPECT_FALSE(strategy->evaluate(*data.test, {.stopped = [&] { return ++asked > 2; }}).has_value());
   EXPECT_EQ(asked, 3) << "it isn't asked again";
-  EXPECT_TRUE(strategy->evaluate(*data.test, [] { return false; }).has_value()) << "it can be asked again";
+  EXPECT_TRUE(strategy->evaluate(*data.test, {.stopped = [] { return false; }}).has_value()) << "it can be asked again";
+}
+
+TEST(Pipeline, EvaluationTellsHowFarItIs) {
+  const Datasets data = digits(10, 2000);
+  const auto strategy = make_strategy(pipeline({"1", "2"}, k1f1b, 2));
+  std::vector<int64_t> done;
+  strategy->evaluate(*data.test,
+                     {.stopped = [] { return false; }, .done = [&](int64_t samples) { done.push_back(samples); }});
+  ASSERT_GE(done.size(), 3u);
+  EXPECT_EQ(done.front(), 0);
+  EXPECT_TRUE(std::ranges::is_sorted(done));
+  EXPECT_GT(done.back(), 1000);
+  EXPECT_LT(done.back(), 2000);
 }
 
 TEST(Pipeline, GoesOnWhereOtherStrategiesWereAndTheyWhereItWas) {
@@ -139,7 +154,7 @@ TEST(Pipeline, ReplicasEvaluateByTheFirstOnesStatisticsAndTheAverage) {
   const Datasets data = digits(kSamples, 333);
   const auto score_of = [&](Strategy& strategy) {
     train(strategy, data, 2, kBatch, 0.05, 4);
-    return strategy.evaluate(*data.test, [] { return false; })->outputs[0].loss_sum;
+    return strategy.evaluate(*data.test, {.stopped = [] { return false; }})->outputs[0].loss_sum;
   };
   StrategyOptions ddp{.name = "ddp", .devices = 2}, hybrid = of_replicas(pipeline({"avg_pool1", "conv2"}, k1f1b, 4), 2);
   hybrid.sgd = ddp.sgd;

@@ -213,7 +213,7 @@ TEST(Strategies, MemoryOfADeviceThatIsNotListedStaysZero) {
     SCOPED_TRACE(name);
     const auto strategy = make_strategy({.name = name, .devices = name == std::string("single") ? 1 : 2});
     train(*strategy, data, 2, 32, 0.05);
-    strategy->evaluate(*data.test, [] { return false; });
+    strategy->evaluate(*data.test, {.stopped = [] { return false; }});
     EXPECT_GT(strategy->take_costs(0).peak_bytes, 0);
     EXPECT_EQ(beside->allocator().peak_bytes(), 0);
   }

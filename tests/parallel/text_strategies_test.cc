@@ -84,7 +84,7 @@ TEST_P(TextStrategies, EvaluatesBothLossesOverTheirOwnCounts) {
   const auto strategy = bert_strategy(several, 0.0f);
   const Datasets data = sentences(600);
   train(*strategy, data, 10, 10, 0.01);
-  const auto score = strategy->evaluate(*data.test, [] { return false; });
+  const auto score = strategy->evaluate(*data.test, {.stopped = [] { return false; }});
   ASSERT_TRUE(score.has_value());
   ASSERT_EQ(score->outputs.size(), 2u);
   EXPECT_EQ(score->samples, 600);
@@ -173,8 +173,9 @@ TEST(TextPipelines, EvaluateBothLossesAsOneDeviceDoes) {
   StrategyOptions options{.name = "model_parallel", .devices = 3};
   options.pipeline = {.cut = {.entries = {"1", "1", "1"}}, .micro_batches = 4};
   const Datasets data = sentences(60);
-  const auto cut = *bert_strategy(options, 0.1f)->evaluate(*data.test, [] { return false; });
-  const auto one = *bert_strategy({.name = "single", .devices = 1}, 0.1f)->evaluate(*data.test, [] { return false; });
+  const auto cut = *bert_strategy(options, 0.1f)->evaluate(*data.test, {.stopped = [] { return false; }});
+  const auto one =
+      *bert_strategy({.name = "single", .devices = 1}, 0.1f)->evaluate(*data.test, {.stopped = [] { return false; }});
   ASSERT_EQ(cut.outputs.size(), 2u);
   for (size_t k = 0; k < 2; ++k) {
     EXPECT_EQ(cut.outputs[k].loss_sum, one.outputs[k].loss_sum);
@@ -185,14 +186,16 @@ TEST(TextPipelines, EvaluateBothLossesAsOneDeviceDoes) {
 /// Then the logits of masked rows alone are computed.
 TEST(TextStrategies, UnderAMemoryLimitTheScoreIsThatOfEveryRow) {
   const Datasets data = sentences(60);
-  const auto every = *bert_strategy({.name = "single", .devices = 1}, 0.1f)->evaluate(*data.test, [] { return false; });
+  const auto every =
+      *bert_strategy({.name = "single", .devices = 1}, 0.1f)->evaluate(*data.test, {.stopped = [] { return false; }});
   for (const char* name : {"single", "ddp", "data_parallel", "kvstore", "model_parallel"})
     for (const int64_t micro_batch : {1, 3, 8}) {
       SCOPED_TRACE(::testing::Message() << name << ", " << micro_batch << " samples at once");
       StrategyOptions options{.name = name, .devices = name == std::string("single") ? 1 : 3};
       options.memory_limit_bytes = 64 << 20;
       if (is_pipeline(options)) options.pipeline = {.cut = {.entries = {"1", "1", "1"}}, .micro_batches = 4};
-      const auto masked = *bert_strategy(options, 0.1f, micro_batch)->evaluate(*data.test, [] { return false; });
+      const auto masked =
+          *bert_strategy(options, 0.1f, micro_batch)->evaluate(*data.test, {.stopped = [] { return false; }});
       ASSERT_EQ(masked.outputs.size(), 2u);
       for (size_t k = 0; k < 2; ++k) {
         EXPECT_EQ(masked.outputs[k].loss_sum, every.outputs[k].loss_sum);
@@ -217,7 +220,7 @@ TEST(TextStrategies, TheLossOfMaskedTokensAloneIsThatOfAllPositions) {
   const auto strategy = bert_strategy({.name = "single", .devices = 1}, 0.0f);
   // The first step's loss is computed before anything is learned, of masked rows; evaluation computes every row.
   Datasets data = sentences(40);
-  const auto untrained = strategy->evaluate(*data.test, [] { return false; });
+  const auto untrained = strategy->evaluate(*data.test, {.stopped = [] { return false; }});
   data.train = data.test;
   EXPECT_NEAR(train(*strategy, data, 1, 40, 0.01)[0], untrained->mean_loss(), kOtherOrder * untrained->mean_loss());
 }
@@ -227,8 +230,8 @@ TEST(TextStrategies, LabelSmoothingIsOfTheTrainedLossAlone) {
   smoothed.label_smoothing = 0.5;
   const auto plain = bert_strategy({.name = "single", .devices = 1}, 0.0f), soft = bert_strategy(smoothed, 0.0f);
   const Datasets data = sentences(40);
-  EXPECT_EQ(plain->evaluate(*data.test, [] { return false; })->mean_loss(),
-            soft->evaluate(*data.test, [] { return false; })->mean_loss());
+  EXPECT_EQ(plain->evaluate(*data.test, {.stopped = [] { return false; }})->mean_loss(),
+            soft->evaluate(*data.test, {.stopped = [] { return false; }})->mean_loss());
   const auto of_plain = train(*plain, data, 1, 40, 65536), of_soft = train(*soft, data, 1, 40, 65536);
   EXPECT_NE(of_plain[0], of_soft[0]) << "what is minimized is reported";
   const auto a = plain->state_dict(), b = soft->state_dict();

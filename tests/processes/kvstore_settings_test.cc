@@ -46,6 +46,13 @@ TEST_F(StoreSettingsTest, TwoServersGoByTheNormsOfWholeLayers) {
   EXPECT_EQ(stored["test"]["loss"], ddp["test"]["loss"]);
 }
 
+/// Of which servers and the scheduler have none.
+TEST_F(StoreSettingsTest, AnyRankOfTheWorkersMaySufferAFault) {
+  trained("stored", 4, "{name: kvstore, type: dist_sync, servers: 1}", {"--fault", "slow:rank=1,ms=1"});
+  const json summary = json::parse(text_of(run("stored") / "summary.json"));
+  EXPECT_EQ(summary["faults"], json({"slow:rank=1,step=1,ms=1"}));
+}
+
 /// Nobody's gradients are late where there is one worker: either type trains as one device without a store does.
 TEST_F(StoreSettingsTest, OneWorkerWithAServerTrainsAsOneDeviceDoes) {
   const Command ema = {"--set", "ema=0.9"};

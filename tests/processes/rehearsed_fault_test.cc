@@ -23,7 +23,7 @@ TEST_F(RehearsedFaultTest, AKilledProcessIsLostAndTheCommandThatGoesOnKillsNone)
                                            host_name() + ") is killed before step 50\n"),
             std::string::npos)
       << launched.processes[0].err;
-  const json fault = expect_lost(launched.processes[0], 0, {"process 1 ", " has died; it was last heard of in step "});
+  const json fault = expect_lost(launched.processes[0], 0, {"process 1 ", " has died; it was last heard of "});
   EXPECT_LT(fault["detected_s"], kDeathSeen_s);
   EXPECT_EQ(fault["last_checkpoint"]["step"], 40);
   EXPECT_EQ(fault["resume"].get<std::string>().find("--fault"), std::string::npos) << fault["resume"];
@@ -46,7 +46,9 @@ TEST_F(RehearsedFaultTest, ARestartGoesOnWithoutIt) {
 TEST_F(RehearsedFaultTest, AHungRankIsNamedByTheDeadline) {
   Launch launch(job_with("hang:rank=1,step=50", {"--set", "timeout_s=2"}));
   const Launched launched = launch.wait();
-  const json fault = expect_lost(launched.processes[0], 0, {"process 1 ", " made no progress for "});
+  const json fault =
+      expect_lost(launched.processes[0], 0, {"rank 1 of process 1 ", " made no progress for ", " s, in step 50; "});
+  EXPECT_EQ(fault["root"]["step"], 50);
   EXPECT_EQ(launched.processes[1].last_error(), launched.processes[0].last_error());
   expect_resumes(fault);
 }

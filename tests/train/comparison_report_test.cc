@@ -8,6 +8,7 @@
 #include "support/json_schema.h"
 #include "support/process.h"
 #include "train/compared_runs.h"
+#include "train/fault_spec.h"
 
 namespace dptrain::train {
 namespace {
@@ -107,6 +108,21 @@ TEST(ComparisonReport, JsonFitsItsSchema) {
     EXPECT_EQ(testing::schema_violations("compare.schema.json", document), std::vector<std::string>());
     EXPECT_EQ(document["runs"][1]["speedup"], speedup(report.runs[0], report.runs[1]));
   }
+}
+
+TEST(ComparisonReport, SaysWhatRunsSufferedOnPurpose) {
+  ComparisonReport report = report_of(1);
+  const auto says = [&report](const std::string& words) {
+    EXPECT_NE(in_one_line(report.text(200)).find(words), std::string::npos) << report.text(200);
+    EXPECT_NE(report.markdown().find(words), std::string::npos);
+  };
+  report.faults = {read_fault("slow:rank=1,ms=5")};
+  says("Slowed on purpose, by --fault slow:rank=1,step=1,ms=5: ddp.");
+  report.faults = {read_fault("slow:ms=5")};
+  says("--fault slow:rank=0,step=1,ms=5: single, ddp; even shares hold what that costs single.");
+  const auto document = nlohmann::json::parse(report.json());
+  EXPECT_EQ(document["faults"], nlohmann::json({"slow:rank=0,step=1,ms=5"}));
+  EXPECT_EQ(testing::schema_violations("compare.schema.json", document), std::vector<std::string>());
 }
 
 TEST(ComparisonReport, OfMarkdownIsATable) {

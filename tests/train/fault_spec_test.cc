@@ -23,7 +23,7 @@ TEST(FaultSpec, IsReadAndToldInFull) {
       {"slow:rank=1,step=3,ms=5,steps=10", "rank 1 (cpu:1) is late by 5 ms in steps 3 to 12"},
       {"flip:rank=1,step=7,parameter=conv1.weight",
        "rank 1 (cpu:1) has a wrong bit in a weight of conv1.weight from the end of step 7 on"},
-      {"nan:rank=1,step=7", "rank 1 (cpu:1) has a weight that is no number from the end of step 7 on"}};
+      {"nan:rank=1,step=7", "rank 1 (cpu:1) has NaN in a weight from the end of step 7 on"}};
   for (const auto& [text, sentence] : sentences) {
     EXPECT_EQ(fault_text(read_fault(text)), text);
     EXPECT_EQ(fault_sentence(read_fault(text), "rank 1 (cpu:1)"), sentence);
@@ -54,6 +54,7 @@ TEST(FaultSpec, MistakesAreToldWithWhatToWrite) {
       {"kill:rank=1,step=1,", "got ''"},
       {"slow:rank=1,step=1", "expected ms=, got none; write for instance --fault slow:rank=1,ms=20"},
       {"slow:ms=nan", "expected ms as a number from 0.001 to 86400000, got nan"},
+      {"flip:step=1,parameter=", "expected parameter as a name, got nothing"},
       {"stop:step=1,seconds=0", "expected seconds as a number from 0.1 to 86400, got 0"}};
   for (const auto& [text, words] : mistakes) {
     SCOPED_TRACE(text);
@@ -63,13 +64,20 @@ TEST(FaultSpec, MistakesAreToldWithWhatToWrite) {
 
 TEST(FaultSpec, IsOfARankThatIsThere) {
   const std::vector<InjectedFault> faults = {read_fault("kill:rank=1,step=5")};
-  require_ranks(faults, 2);
+  require_ranks(faults, 2, false);
   expect_error(ExitCode::usage, {"--fault kill:rank=1,step=5: expected rank=0, the only one, got 1"},
-               [&] { require_ranks(faults, 1); });
+               [&] { require_ranks(faults, 1, false); });
   expect_error(ExitCode::usage, {"expected a rank from 0 to 1, got 2"},
-               [] { require_ranks({read_fault("hang:rank=2,step=5")}, 2); });
+               [] { require_ranks({read_fault("hang:rank=2,step=5")}, 2, false); });
   expect_error(ExitCode::usage, {"--fault hang:rank=0,step=5: expected other ranks"},
-               [] { require_ranks({read_fault("hang:step=5")}, 1); });
+               [] { require_ranks({read_fault("hang:step=5")}, 1, false); });
+}
+
+TEST(FaultSpec, WhoStopsForEverIsMissedByOthers) {
+  require_ranks({read_fault("stop:step=5")}, 2, true);
+  require_ranks({read_fault("stop:step=5,seconds=2")}, 1, false);
+  expect_error(ExitCode::usage, {"--fault stop:rank=0,step=5: expected seconds, or other processes, which miss it"},
+               [] { require_ranks({read_fault("stop:step=5")}, 2, false); });
 }
 
 }  // namespace

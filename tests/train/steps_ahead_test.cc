@@ -56,9 +56,9 @@ class WatchedStrategy final : public WrappedStrategy {
     if (all) asked_.add("all scores");
     return WrappedStrategy::take_scores(all);
   }
-  std::optional<parallel::Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override {
+  std::optional<parallel::Score> evaluate(const Dataset& dataset, const parallel::EvaluationWatch& watch) override {
     asked_.add("evaluation");
-    return WrappedStrategy::evaluate(dataset, stopped);
+    return WrappedStrategy::evaluate(dataset, watch);
   }
   std::vector<nn::NamedValues> state_dict() override {
     asked_.add("weights");

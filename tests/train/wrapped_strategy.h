@@ -23,8 +23,8 @@ class WrappedStrategy : public parallel::Strategy {
     inner_->train_step(std::move(batch), numbers);
   }
   std::vector<parallel::Score> take_scores(bool all) override { return inner_->take_scores(all); }
-  std::optional<parallel::Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override {
-    return inner_->evaluate(dataset, stopped);
+  std::optional<parallel::Score> evaluate(const Dataset& dataset, const parallel::EvaluationWatch& watch) override {
+    return inner_->evaluate(dataset, watch);
   }
   std::vector<nn::NamedValues> state_dict() override { return inner_->state_dict(); }
   void for_each_state(const std::function<void(const nn::NamedValues&)>& take) override {

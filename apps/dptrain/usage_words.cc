@@ -1,0 +1,32 @@
+#include "usage_words.h"
+
+#include <array>
+#include <regex>
+
+namespace dptrain::app {
+namespace {
+
+struct Wording {
+  const char* said;  ///< an expression that all of it matches
+  const char* ours;
+};
+
+constexpr std::array kWordings = {
+    Wording{"(.+): Value (.*) not in range (.+) to (.+)", "$1: expected a number from $3 to $4, got '$2'"},
+    Wording{"(.+): (.*) not in \\{(.+)\\}", "$1: expected one of $3, got '$2'"},
+    Wording{"(.+): At Most 1 required but received ([0-9]+)", "$1: expected once, got it $2 times"},
+    Wording{"(.+): 1 required (.+) missing", "$1: expected $2, got nothing"},
+    Wording{"A subcommand is required", "expected one of its commands, got none"},
+};
+
+}  // namespace
+
+std::string usage_words(const std::string& said) {
+  for (const Wording& wording : kWordings) {
+    std::smatch match;
+    if (std::regex_match(said, match, std::regex(wording.said))) return match.format(wording.ours);
+  }
+  return said;
+}
+
+}  // namespace dptrain::app
