@@ -22,10 +22,8 @@ double factor_of(double before, double after) {
   return has_vanished(before, after) ? 0 : 1 / std::sqrt(after);
 }
 
-}  // namespace
-
-void orthogonalize_columns(const Tensor& matrix) {
-  // By one thread: there are a few columns, as long as a weight has rows.
+/// By one thread: there are a few columns, as long as a weight has rows.
+void orthogonalize(const Tensor& matrix) {
   const int64_t rows = matrix.shape()[0], count = matrix.shape()[1];
   float* values = matrix.data<float>();
   std::vector<std::vector<double>> columns(static_cast<size_t>(count), std::vector<double>(static_cast<size_t>(rows)));
@@ -46,13 +44,27 @@ void orthogonalize_columns(const Tensor& matrix) {
   }
 }
 
-void renew_directions(const Tensor& directions, const Tensor& found) {
+void renew(const Tensor& directions, const Tensor& found) {
   const int64_t length = found.shape()[1];
-  parallel_for(found.device(), found.shape()[0], [&](int64_t row) {
+  for (int64_t row = 0; row < found.shape()[0]; ++row) {
     const float* from = found.data<float>() + row * length;
     const bool usable = std::all_of(from, from + length, [](float x) { return std::isfinite(x); }) &&
                         std::any_of(from, from + length, [](float x) { return x != 0.f; });
     if (usable) std::copy_n(from, length, directions.data<float>() + row * length);
+  }
+}
+
+}  // namespace
+
+void orthogonalize_columns(std::span<const Tensor> matrices) {
+  parallel_units(matrices.front().device(), static_cast<int64_t>(matrices.size()),
+                 [&](int64_t i) { orthogonalize(matrices[static_cast<size_t>(i)]); });
+}
+
+void renew_directions(std::span<const Tensor> directions, std::span<const Tensor> found) {
+  parallel_units(found.front().device(), static_cast<int64_t>(found.size()), [&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    renew(directions[at], found[at]);
   });
 }
 

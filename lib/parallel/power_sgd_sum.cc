@@ -22,21 +22,17 @@ Tensor plain_matrix(const Tensor& tensor) {
   return ops::reorder(tensor, Layout::plain, MemoryPurpose::workspace).reshaped({rows, tensor.elements() / rows});
 }
 
-/// Windows of a flat tensor, one after the other.
-class Cuts {
- public:
-  explicit Cuts(const Tensor& flat) : flat_(flat) {}
-  /// The next one, like this tensor.
-  Tensor like(const Tensor& tensor) {
-    const Tensor window = flat_.window(at_, tensor.shape(), tensor.layout());
-    at_ += tensor.storage_elements();
-    return window;
-  }
+/// P: as many rows as the matrix has, and as many columns as there are directions.
+Shape basis_shape(const PowerSgdSum::Matrix& matrix) {
+  return {matrix.gradient.shape()[0], matrix.directions.shape()[0]};
+}
 
- private:
-  const Tensor& flat_;
-  int64_t at_ = 0;
-};
+/// Of a flat tensor the next elements, of that shape, from `at` on, which moves behind them.
+Tensor cut(const Tensor& flat, int64_t& at, const Shape& shape, Layout layout, int64_t elements) {
+  const Tensor window = flat.window(at, shape, layout);
+  at += elements;
+  return window;
+}
 
 }  // namespace
 
@@ -56,25 +52,30 @@ PowerSgdSum::PowerSgdSum(Communicator& communicator, Options options)
   int64_t first = 0, second = 0;
   Device& device = options_.matrices.empty() ? options_.whole[0].device() : options_.matrices[0].gradient.device();
   for (const Matrix& matrix : options_.matrices) {
-    const int64_t rank = matrix.directions.shape()[0];
-    bases_.push_back(Tensor::empty(device, {matrix.gradient.shape()[0], rank}, kExchanged));
-    found_.push_back(Tensor::empty(device, matrix.directions.shape(), kExchanged));
-    first += bases_.back().elements();
-    second += found_.back().elements();
+    first += basis_shape(matrix).elements();
+    second += matrix.directions.elements();
+    directions_.push_back(matrix.directions);
   }
   for (const Tensor& whole : options_.whole) first += whole.storage_elements();
   first_ = Tensor::empty(device, {first}, kExchanged);
   second_ = Tensor::empty(device, {second}, kExchanged);
+  first = second = 0;
+  for (const Matrix& matrix : options_.matrices) {
+    const Shape basis = basis_shape(matrix), found = matrix.directions.shape();
+    bases_.push_back(cut(first_, first, basis, Layout::plain, basis.elements()));
+    found_.push_back(cut(second_, second, found, Layout::plain, found.elements()));
+  }
+  for (const Tensor& whole : options_.whole)
+    wholes_.push_back(cut(first_, first, whole.shape(), whole.layout(), whole.storage_elements()));
 }
 
 void PowerSgdSum::start() {
-  Cuts cuts(first_);
-  for (const Matrix& matrix : options_.matrices) {
+  for (size_t m = 0; m < options_.matrices.size(); ++m) {
+    const Matrix& matrix = options_.matrices[m];
     ops::take_up_residual(matrix.residual, matrix.gradient, options_.loss_factor);
-    const Tensor basis = ops::linear_forward(plain_matrix(matrix.residual), matrix.directions, {});
-    cuts.like(basis).copy_from(basis);
+    bases_[m].copy_from(ops::linear_forward(plain_matrix(matrix.residual), matrix.directions, {}));
   }
-  for (const Tensor& whole : options_.whole) cuts.like(whole).copy_from(whole);
+  for (size_t w = 0; w < wholes_.size(); ++w) wholes_[w].copy_from(options_.whole[w]);
   first_exchange_ = communicator_.start_all_reduce(comm_buffer(first_));
 }
 
@@ -82,14 +83,9 @@ void PowerSgdSum::go_on() {
   if (first_exchange_ == nullptr) return;
   first_exchange_->wait();
   first_exchange_.reset();
-  Cuts sums(first_), next(second_);
-  for (size_t m = 0; m < options_.matrices.size(); ++m) {
-    bases_[m].copy_from(sums.like(bases_[m]));
-    ops::orthogonalize_columns(bases_[m]);
-    find_directions(options_.matrices[m], m);
-    next.like(found_[m]).copy_from(found_[m]);
-  }
-  for (const Tensor& whole : options_.whole) whole.copy_from(sums.like(whole));
+  ops::orthogonalize_columns(bases_);
+  for (size_t m = 0; m < options_.matrices.size(); ++m) find_directions(options_.matrices[m], m);
+  for (size_t w = 0; w < wholes_.size(); ++w) options_.whole[w].copy_from(wholes_[w]);
   if (second_.elements() > 0) second_exchange_ = communicator_.start_all_reduce(comm_buffer(second_));
 }
 
@@ -105,13 +101,9 @@ void PowerSgdSum::finish() {
   if (second_exchange_ == nullptr) return;
   second_exchange_->wait();
   second_exchange_.reset();
-  Cuts sums(second_);
-  for (size_t m = 0; m < options_.matrices.size(); ++m) {
-    const Matrix& matrix = options_.matrices[m];
-    found_[m].copy_from(sums.like(found_[m]));
-    ops::renew_directions(matrix.directions, found_[m]);
-    write_matrix(ops::linear_backward_data(found_[m], bases_[m]), matrix.gradient);
-  }
+  ops::renew_directions(directions_, found_);
+  for (size_t m = 0; m < options_.matrices.size(); ++m)
+    write_matrix(ops::linear_backward_data(found_[m], bases_[m]), options_.matrices[m].gradient);
 }
 
 }  // namespace dptrain::parallel

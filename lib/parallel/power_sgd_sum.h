@@ -46,10 +46,12 @@ class PowerSgdSum final : public BucketSum {
 
   Communicator& communicator_;
   Options options_;
-  std::vector<Tensor> bases_;  ///< P [O, R] by matrix
-  std::vector<Tensor> found_;  ///< Q^T [R, I] by matrix
-  Tensor first_;               ///< flat: all P, then what is whole
-  Tensor second_;              ///< flat: all Q^T
+  Tensor first_;                    ///< flat: all P, then what is whole
+  Tensor second_;                   ///< flat: all Q^T
+  std::vector<Tensor> bases_;       ///< P [O, R] by matrix, in first_
+  std::vector<Tensor> wholes_;      ///< what is whole, in first_
+  std::vector<Tensor> found_;       ///< Q^T [R, I] by matrix, in second_
+  std::vector<Tensor> directions_;  ///< of the matrices
   std::unique_ptr<CommWork> first_exchange_;
   std::unique_ptr<CommWork> second_exchange_;
 };

@@ -2,9 +2,12 @@
 
 #include "ops/delay.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 #include "base/clock.h"
+#include "support/device_rows.h"
 #include "support/test_device.h"
 
 namespace dptrain {

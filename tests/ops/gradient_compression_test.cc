@@ -173,7 +173,7 @@ TEST_P(GradientCompressionOps, ColumnsBecomeOrthonormal) {
     row_of[4] = 3 * row_of[1];
   }
   const Tensor matrix = tensor_of(*device_, {kRows, kColumns}, values);
-  ops::orthogonalize_columns(matrix);
+  ops::orthogonalize_columns({&matrix, 1});
   const std::vector<float> got = matrix.values();
   for (int64_t a = 0; a < kColumns; ++a)
     for (int64_t b = a; b < kColumns; ++b) {
@@ -187,14 +187,38 @@ TEST_P(GradientCompressionOps, ColumnsBecomeOrthonormal) {
 
 TEST_P(GradientCompressionOps, AColumnThatIsNotFiniteIsNoNumber) {
   const Tensor matrix = tensor_of(*device_, {3, 2}, {1, 1, kInfinity, 1, 1, 1});
-  ops::orthogonalize_columns(matrix);
+  ops::orthogonalize_columns({&matrix, 1});
   for (const float value : matrix.values()) EXPECT_TRUE(std::isnan(value));
 }
 
 TEST_P(GradientCompressionOps, DirectionsAreKeptWhereNothingWasFound) {
   const Tensor directions = tensor_of(*device_, {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
-  ops::renew_directions(directions, tensor_of(*device_, {4, 2}, {9, 0, 0, 0, kNan, 1, 1, -kInfinity}));
+  const Tensor found = tensor_of(*device_, {4, 2}, {9, 0, 0, 0, kNan, 1, 1, -kInfinity});
+  ops::renew_directions({&directions, 1}, {&found, 1});
   EXPECT_EQ(directions.values(), (std::vector<float>{9, 0, 3, 4, 5, 6, 7, 8}));
+}
+
+/// Of more matrices than a launch on a GPU has, of unlike sizes, each comes out as it does alone.
+TEST_P(GradientCompressionOps, ManyMatricesAtOnceAreAsOneByOne) {
+  std::vector<Tensor> bases, alone, directions, kept, found;
+  for (int64_t m = 0; m < 70; ++m) {
+    const int64_t columns = 1 + m % 4, rows = columns + 7 * m;
+    for (auto* list : {&bases, &alone})
+      list->push_back(formula_tensor(*device_, {rows, columns}, {.tensor = static_cast<uint64_t>(m)}));
+    for (auto* list : {&directions, &kept})
+      list->push_back(formula_tensor(*device_, {columns, rows}, {.tensor = static_cast<uint64_t>(m)}));
+    found.push_back(formula_tensor(*device_, {columns, rows}, {.tensor = static_cast<uint64_t>(m) + 100}));
+    if (m % 3 == 0) found.back().fill_zero();
+  }
+  ops::orthogonalize_columns(bases);
+  ops::renew_directions(directions, found);
+  for (size_t m = 0; m < bases.size(); ++m) {
+    ops::orthogonalize_columns({&alone[m], 1});
+    EXPECT_EQ(bases[m].values(), alone[m].values()) << m;
+    EXPECT_EQ(directions[m].values(), (m % 3 == 0 ? kept : found)[m].values()) << m;
+  }
+  ops::orthogonalize_columns({});
+  ops::renew_directions({}, {});
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, GradientCompressionOps, ::testing::ValuesIn(device_rows()), RowName());
