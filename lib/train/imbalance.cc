@@ -37,7 +37,7 @@ Imbalance imbalance_of(const EpochMetrics& epoch) {
     if (is_known) compute_s += own_s / count;
     delay_s = std::max(delay_s, is_known ? delay_of_stage_s : delay_of_stage_s - own_s / count);
   }
-  return {.compute_s = compute_s, .wait_s = std::clamp(delay_s - compute_s, 0.0, epoch.time.exposed_comm_s)};
+  return {.compute_s = compute_s, .wait_s = std::max(0.0, std::min(delay_s - compute_s, epoch.time.exposed_comm_s))};
 }
 
 }  // namespace dptrain::train
