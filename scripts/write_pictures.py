@@ -27,7 +27,7 @@ def read(folder, name):
 
 def images_of(folder, part):
     path, data = read(folder, f"{part}-images-idx3-ubyte")
-    magic, count, height, width = struct.unpack(">IIII", data[:16])
+    magic, count, height, width = struct.unpack(">IIII", data[:16].ljust(16, b"\0"))
     if magic != MAGIC_OF_IMAGES or len(data) != 16 + count * height * width:
         sys.exit(f"write_pictures: {path}: expected an IDX file of images")
     size = height * width
@@ -36,7 +36,7 @@ def images_of(folder, part):
 
 def labels_of(folder, part):
     path, data = read(folder, f"{part}-labels-idx1-ubyte")
-    magic, count = struct.unpack(">II", data[:8])
+    magic, count = struct.unpack(">II", data[:8].ljust(8, b"\0"))
     if magic != MAGIC_OF_LABELS or len(data) != 8 + count:
         sys.exit(f"write_pictures: {path}: expected an IDX file of labels")
     return list(data[8:])

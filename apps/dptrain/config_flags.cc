@@ -45,6 +45,7 @@ std::string config_suggestion(const std::string& name, const std::vector<std::st
   return fmt::format("did you mean {}?", fmt::join(longer, ", "));
 }
 
+/// Throws 66, saying what may have been meant, or where it was looked for.
 fs::path find_config(const std::string& name) {
   std::error_code error;
   if (const fs::path found = found_config(name); !found.empty()) return found;

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
+#include "base/lower_case.h"
 #include "base/nearest_name.h"
 #include "config/yaml_scalar.h"
 
@@ -66,10 +66,9 @@ std::optional<int64_t> nearest_integer(const std::string& text) {
 }
 
 /// What other languages, and YAML 1.1, mean by a word; true of one that means neither.
-bool meant_boolean(std::string word) {
-  std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+bool meant_boolean(const std::string& word) {
   constexpr std::array<std::string_view, 6> kNo = {"false", "no", "off", "n", "f", "0"};
-  return std::ranges::find(kNo, word) == kNo.end();
+  return std::ranges::find(kNo, lower_case(word)) == kNo.end();
 }
 
 }  // namespace

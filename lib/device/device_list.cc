@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <optional>
 
 #include "base/error.h"
+#include "base/lower_case.h"
 #include "device/cuda_probe.h"
 
 namespace dptrain {
@@ -29,8 +29,7 @@ std::optional<int> small_number(std::string_view digits) {
 /// What a wrong item may have been meant as: of `gpu:0`, `CPU:1`, `cpu` and `cpu:3-1`; "" of others.
 std::string meant_item(std::string_view item) {
   const auto colon = item.find(':');
-  std::string kind(item.substr(0, colon));
-  std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string kind = lower_case(item.substr(0, colon));
   if (kind == "gpu") kind = "cuda";
   if (kind != "cpu" && kind != "cuda") return "";
   if (colon == std::string_view::npos) return kind + ":0";

@@ -75,11 +75,6 @@ void StepExchange::keep(size_t output, int64_t first, const Tensor& losses, cons
   kept_.part(8 * (kPoints + kept_rows_) + 4 * row, DType::i32, {count}).copy_from(correct);
 }
 
-void StepExchange::allow_delays() {
-  may_delay_ = true;
-  ++generation_;
-}
-
 void StepExchange::stamp(Point point) {
   ops::stamp_time(stamps(), static_cast<int64_t>(point));
   if (point == Point::begun && may_delay_) ops::delay(block_.part(kDelayAt, DType::i64, {1}));

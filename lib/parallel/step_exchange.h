@@ -55,8 +55,8 @@ class StepExchange {
     int64_t samples = 0;
   };
   static constexpr size_t kMostOutputs = 8;
-  /// From now on the device looks, where a step has begun, whether it is to be late. No step is under way.
-  void allow_delays();
+  /// Before the first step: each step, where it has begun, has the device look whether it is to be late.
+  void allow_delays() { may_delay_ = true; }
   /// Begins a step: waits until fewer than `steps_in_flight` are under way, and gives the device its values.
   void begin(const Values& values);
 
@@ -91,6 +91,7 @@ class StepExchange {
  private:
   static constexpr int64_t kDelayAt = 56;
   static constexpr int64_t kHeaderBytes = 64;
+  static_assert(20 + 4 * int64_t{kMostOutputs} <= kDelayAt && kDelayAt + 8 <= kHeaderBytes);
   static constexpr int64_t kPoints = 4;
 
   struct Slot {

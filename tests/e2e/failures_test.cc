@@ -51,9 +51,10 @@ TEST_F(FailuresTest, TheRankThatRunsOutOfMemoryIsNamed) {
   train("free", {"strategy=data_parallel", "eval_every=0"});
   const auto devices = last_metrics("free")["devices"];
   const int64_t first = devices[0]["peak_bytes"], second = devices[1]["peak_bytes"];
-  ASSERT_GT(first, second + 200'000);
-  // The loader may hold a batch or two more or less at the moment, 200 kB each, all of them on the first device.
-  const std::string limit = std::to_string(second + 100'000);
+  ASSERT_GT(first, second + 1'000'000);
+  // At a moment the first device may hold three batches more or less for the loader, 200 kB each, and the second two
+  // parts of one, 100 kB each.
+  const std::string limit = std::to_string(second + 300'000);
   const Finished finished = run(training("run", {"strategy=data_parallel", "eval_every=0", "memory_limit=" + limit}));
   expect_failed(finished, 71, {"bytes", limit, "use a smaller batch"});
   const std::string sentence = finished.last_error();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "device/cpu_isa.h"
 #include "device/host_machine.h"
 #include "e2e/command_fixture.h"
 
@@ -391,16 +392,20 @@ TEST_F(PlanTest, TakesWhatOperatorsWereMeasuredToTake) {
   };
   const auto compute_s = [](const json& plan) { return plan["ranks"][0]["time"]["compute_s"].get<double>(); };
   const json alone = plan_of("cpu:0", 32);
-  EXPECT_NEAR(compute_s(alone), seconds, 0.1 * seconds);
+  // A plan counts fills and copies as well, which the measurement doesn't show: without AVX-512, where convolution and
+  // pool are two operators, four more of some 30.
+  const double uncounted = cpu_isa() == CpuIsa::avx512 ? 0.1 : 0.2;
+  EXPECT_NEAR(compute_s(alone), seconds, uncounted * seconds);
   EXPECT_NEAR(alone["time"]["step_s"].get<double>(), compute_s(alone) + 1e-3, 1e-9);
-  EXPECT_GT(alone["time"]["operators"]["same_operands"], 0.9);
+  EXPECT_GT(alone["time"]["operators"]["same_operands"], 1 - uncounted);
   // Of two samples to each one that was measured most operators take twice as long.
   const json twice = plan_of("cpu:0", 64);
   EXPECT_LT(twice["time"]["operators"]["same_operands"], 0.5);
   EXPECT_GT(compute_s(twice), 1.5 * compute_s(alone));
   // More workers than cores share these.
   const int cores = operators["cores"], crowd = 4 * cores;
-  EXPECT_NEAR(compute_s(plan_of("cpu:0-" + std::to_string(crowd - 1), 32 * crowd)), 4 * seconds, 0.5 * seconds);
+  EXPECT_NEAR(compute_s(plan_of("cpu:0-" + std::to_string(crowd - 1), 32 * crowd)), 4 * seconds,
+              5 * uncounted * seconds);
   // A run says what all of them take together.
   train("run", {"devices=cpu:0", "strategy=single"});
   const json time = last_metrics("run")["time"];
@@ -409,7 +414,8 @@ TEST_F(PlanTest, TakesWhatOperatorsWereMeasuredToTake) {
   // The threads of a worker that was measured with more than there are cores have shared these then.
   for (json& device : operators["devices"]) device["threads"] = crowd;
   folder_.write("operators.json", operators.dump());
-  EXPECT_NEAR(compute_s(plan_of("cpu:0", 32, {"--set", "threads=" + std::to_string(crowd)})), seconds, 0.1 * seconds);
+  EXPECT_NEAR(compute_s(plan_of("cpu:0", 32, {"--set", "threads=" + std::to_string(crowd)})), seconds,
+              uncounted * seconds);
 }
 
 TEST_F(PlanTest, RefusesOperatorsOfOtherDevices) {

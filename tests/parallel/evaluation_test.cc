@@ -7,6 +7,7 @@
 
 #include "ops/reorder.h"
 #include "parallel/digits.h"
+#include "parallel/pipelines.h"
 #include "support/sanitizer.h"
 #include "support/test_device.h"
 
@@ -160,15 +161,17 @@ TEST(Evaluation, StopsBetweenBlocks) {
 
 TEST(Evaluation, TellsHowFarItIs) {
   const Datasets data = digits(10, 2000);
-  const auto strategy = make_strategy({});
-  std::vector<int64_t> done;
-  strategy->evaluate(*data.test,
-                     {.stopped = [] { return false; }, .done = [&](int64_t samples) { done.push_back(samples); }});
-  ASSERT_GE(done.size(), 3u);
-  EXPECT_EQ(done.front(), 0);
-  EXPECT_TRUE(std::ranges::is_sorted(done));
-  EXPECT_GT(done.back(), 1000);
-  EXPECT_LT(done.back(), 2000);
+  for (const StrategyOptions& options : {StrategyOptions(), pipeline({"1", "2"}, k1f1b, 2)}) {
+    SCOPED_TRACE(options.name);
+    std::vector<int64_t> done;
+    make_strategy(options)->evaluate(
+        *data.test, {.stopped = [] { return false; }, .done = [&](int64_t samples) { done.push_back(samples); }});
+    ASSERT_GE(done.size(), 3u);
+    EXPECT_EQ(done.front(), 0);
+    EXPECT_TRUE(std::ranges::is_sorted(done));
+    EXPECT_GT(done.back(), 1000);
+    EXPECT_LT(done.back(), 2000);
+  }
 }
 
 }  // namespace evaluation_test

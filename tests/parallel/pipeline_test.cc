@@ -2,8 +2,6 @@
 // schedule; replicas of a pipeline what ddp computes.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "parallel/pipelines.h"
 #include "support/expect_error.h"
 
@@ -80,19 +78,6 @@ TEST(Pipeline, EvaluationStopsBetweenBlocks) {
   EXPECT_FALSE(strategy->evaluate(*data.test, {.stopped = [&] { return ++asked > 2; }}).has_value());
   EXPECT_EQ(asked, 3) << "it isn't asked again";
   EXPECT_TRUE(strategy->evaluate(*data.test, {.stopped = [] { return false; }}).has_value()) << "it can be asked again";
-}
-
-TEST(Pipeline, EvaluationTellsHowFarItIs) {
-  const Datasets data = digits(10, 2000);
-  const auto strategy = make_strategy(pipeline({"1", "2"}, k1f1b, 2));
-  std::vector<int64_t> done;
-  strategy->evaluate(*data.test,
-                     {.stopped = [] { return false; }, .done = [&](int64_t samples) { done.push_back(samples); }});
-  ASSERT_GE(done.size(), 3u);
-  EXPECT_EQ(done.front(), 0);
-  EXPECT_TRUE(std::ranges::is_sorted(done));
-  EXPECT_GT(done.back(), 1000);
-  EXPECT_LT(done.back(), 2000);
 }
 
 TEST(Pipeline, GoesOnWhereOtherStrategiesWereAndTheyWhereItWas) {
