@@ -69,9 +69,9 @@ void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, con
       [&] { return cuda::conv2d_backward_weights(x, output_gradient, gradients, options); });
 }
 
-Layout conv2d_output_layout(const Device& device, int64_t in_channels, int64_t out_channels) {
+Layout conv2d_output_layout(const Device& device, const Shape& weight) {
   switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::conv2d_output_layout(in_channels, out_channels);
+    case DeviceKind::cpu: return cpu::conv2d_output_layout(weight);
     default: return Layout::nhwc;
   }
 }

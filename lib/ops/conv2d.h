@@ -39,9 +39,10 @@ struct Conv2dWeightGradients {
 void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, const Conv2dWeightGradients& gradients,
                              const Conv2dOptions& options);
 
-/// The layout of images between convolutions on a device, a fixed rule: blocks of 16 channels on AVX-512 and of 8
-/// below, but nhwc where padding to the block would waste over a quarter of the input or output channels.
-Layout conv2d_output_layout(const Device& device, int64_t in_channels, int64_t out_channels);
+/// The layout of the images that a convolution by a weight [O, C, KH, KW] gives on a device, a fixed rule: blocks of 16
+/// channels on AVX-512 and of 8 below, but nhwc where padding C or O to 16 would waste over a quarter of it, or to 8
+/// where the window is 1x1, or 3x3 over 16 channels or more.
+Layout conv2d_output_layout(const Device& device, const Shape& weight);
 
 /// The layout in which a weight [O, C, KH, KW] is best kept: it then needs no conversion in a step.
 Layout conv2d_weight_layout(const Device& device, const Shape& weight);

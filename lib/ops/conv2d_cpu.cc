@@ -41,7 +41,7 @@ bool tiles_are_fastest(DType dtype, const Shape& weight, const Conv2dOptions& op
 /// The rule.
 Way rule(DType dtype, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
   if (tiles_are_fastest(dtype, weight, options)) return Way::tiles;
-  if (computes_winograd(x, weight, options)) return Way::winograd;
+  if (computes_winograd(weight, options)) return Way::winograd;
   if (convolves_by_samples(x, weight, options)) return Way::samples;
   return convolves_by_tiles(dtype, options) ? Way::tiles : Way::direct;
 }
@@ -57,18 +57,22 @@ Way way_of(const TensorForm& x, const Shape& weight, const Conv2dOptions& option
 
 bool leaves_maxima_to_samples(const TensorForm& x, const Shape& weight, const Conv2dOptions& options) {
   const bool by_tiles = tiles_are_fastest(x.dtype, weight, options) && !fits_columns(weight);
-  return !by_tiles && !computes_winograd(x.shape, weight, options) && convolves_by_samples(x.shape, weight, options);
+  return !by_tiles && !computes_winograd(weight, options) && convolves_by_samples(x.shape, weight, options);
 }
 
-Layout conv2d_output_layout(int64_t in_channels, int64_t out_channels) {
+Layout conv2d_output_layout(const Shape& weight) {
   const Layout blocked = blocked_images();
-  const int64_t block = layout_block(blocked);
-  const bool narrow_input = in_channels > kFewChannels && wasteful(in_channels, block);
-  return narrow_input || wasteful(out_channels, block) ? Layout::nhwc : blocked;
+  const int64_t out = weight[0], in = weight[1];
+  // Winograd's windows and single pixels are computed in blocks of either width. All others are left to samples in
+  // lanes where they would not fill AVX-512's sixteen channels: on AVX2 as well, where oneDNN takes thrice as long in
+  // blocks.
+  const int64_t block = fills_winograd(weight) || weight[2] * weight[3] == 1 ? layout_block(blocked) : 16;
+  const bool narrow_input = in > kFewChannels && wasteful(in, block);
+  return narrow_input || wasteful(out, block) ? Layout::nhwc : blocked;
 }
 
 Layout conv2d_weight_layout(const Shape& weight) {
-  const Layout images = conv2d_output_layout(weight[1], weight[0]);
+  const Layout images = conv2d_output_layout(weight);
   if (weight[1] <= kFewChannels || images == Layout::nhwc) return Layout::plain;
   return images == Layout::nchw16c ? Layout::oihw16i16o : Layout::oihw8i8o;
 }

@@ -22,7 +22,7 @@ bool leaves_maxima_to_samples(const TensorForm& x, const Shape& weight, const Co
 /// Plain images of up to so many channels are convolved into blocked ones as they are.
 constexpr int64_t kFewChannels = 3;
 
-Layout conv2d_output_layout(int64_t in_channels, int64_t out_channels);
+Layout conv2d_output_layout(const Shape& weight);
 Layout conv2d_weight_layout(const Shape& weight);
 
 }  // namespace dptrain::ops::cpu

@@ -39,7 +39,7 @@ struct Problem {
 };
 
 Problem problem_of(const Shape& x, const Shape& weight, const Shape& y, bool bias, const Conv2dOptions& options) {
-  const Layout y_layout = conv2d_output_layout(x[1], weight[0]);
+  const Layout y_layout = conv2d_output_layout(weight);
   const bool blocked = y_layout != Layout::nhwc;
   return {.x = x,
           .weight = weight,

@@ -30,9 +30,9 @@ bool convolves_by_samples(const Shape& x, const Shape& weight, const Conv2dOptio
   // Of a sample's images: a group of samples then stays in the second-level cache, or nearly.
   constexpr int64_t kMostNumbers = 16 * 1024;
   const int64_t padded = (x[2] + 2 * options.padding) * (x[3] + 2 * options.padding);
-  return cpu_isa() == CpuIsa::avx512 && options.algorithm != ConvolutionAlgorithm::direct && options.stride == 1 &&
+  return cpu_isa() != CpuIsa::baseline && options.algorithm != ConvolutionAlgorithm::direct && options.stride == 1 &&
          weight[2] * weight[3] > 1 && padded * std::max(x[1], weight[0]) <= kMostNumbers &&
-         conv2d_output_layout(x[1], weight[0]) == Layout::nhwc;
+         conv2d_output_layout(weight) == Layout::nhwc;
 }
 
 Tensor conv2d_forward_by_samples(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,

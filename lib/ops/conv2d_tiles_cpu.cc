@@ -156,7 +156,7 @@ bool convolves_by_tiles(DType dtype, const Conv2dOptions& options) {
 
 Tensor conv2d_forward_by_tiles(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,
                                const Conv2dOptions& options) {
-  const Layout layout = conv2d_output_layout(x.shape()[1], output[1]);
+  const Layout layout = conv2d_output_layout(weight.shape());
   const Tensor y = Tensor::empty(x.device(), output, {.dtype = x.dtype(), .layout = layout});
   if (y.elements() == 0) return y;
   const Tensor added = bias.defined() ? as_f32(bias, bias.layout()) : bias;
@@ -181,7 +181,7 @@ Tensor conv2d_forward_by_tiles(const Tensor& x, const Tensor& weight, const Tens
 
 Tensor conv2d_backward_data_by_tiles(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
                                      const Conv2dOptions& options) {
-  const Layout layout = conv2d_output_layout(x.shape[1], weight.shape()[0]);
+  const Layout layout = conv2d_output_layout(weight.shape());
   const Tensor gradient = Tensor::empty(x.device, x.shape, {.dtype = x.dtype, .layout = layout});
   if (gradient.elements() == 0) return reorder(gradient, x.layout);
   const Tensor incoming = bf16_images(output_gradient, layout);

@@ -214,7 +214,7 @@ void conv2d_backward_weights_by_tiles(const Tensor& x, const Tensor& output_grad
   const Tensor sums = direct ? weight
                              : Tensor::empty(x.device(), weight.shape(),
                                              {.layout = Layout::oihw16i16o, .purpose = MemoryPurpose::workspace});
-  const Layout layout = conv2d_output_layout(x.shape()[1], weight.shape()[0]);
+  const Layout layout = conv2d_output_layout(gradients.weight.shape());
   std::vector<double> bias_sums(static_cast<size_t>((weight.shape()[0] + 31) / 32 * 32));
   const Tensor incoming = bf16_images(output_gradient, layout);
   const int64_t images = x.shape()[0], step = narrow ? images_of_columns(incoming.shape()) : images;

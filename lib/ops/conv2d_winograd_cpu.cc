@@ -129,14 +129,18 @@ void convolve(const Convolution& c) {
 
 }  // namespace
 
-bool has_winograd() { return cpu_isa() == CpuIsa::avx512; }
+bool fills_winograd(const Shape& weight) {
+  return weight[2] == kWinogradWeights && weight[3] == kWinogradWeights && std::min(weight[0], weight[1]) >= 16;
+}
 
-/// The rule, from measurements on AVX-512 (docs/results/convolution-speed.md): for 3x3 windows and stride 1 with at
-/// least a block of channels on both sides f32 is faster than by direct convolutions in all three passes, mostly twice.
-bool computes_winograd(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
-  return has_winograd() && options.algorithm != ConvolutionAlgorithm::direct && weight[2] == kWinogradWeights &&
-         weight[3] == kWinogradWeights && options.stride == 1 && options.padding <= 1 && x[1] >= 16 &&
-         weight[0] >= 16 && conv2d_output_layout(x[1], weight[0]) != Layout::nhwc;
+bool has_winograd() { return cpu_isa() != CpuIsa::baseline; }
+
+/// The rule, from measurements (docs/results/convolution-speed.md and convolution-speed-avx2.md): for 3x3 windows and
+/// stride 1 with 16 channels or more on both sides f32 is faster than by direct convolutions in all three passes,
+/// mostly twice.
+bool computes_winograd(const Shape& weight, const Conv2dOptions& options) {
+  return has_winograd() && options.algorithm != ConvolutionAlgorithm::direct && fills_winograd(weight) &&
+         options.stride == 1 && options.padding <= 1 && conv2d_output_layout(weight) != Layout::nhwc;
 }
 
 Tensor conv2d_forward_by_winograd(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,

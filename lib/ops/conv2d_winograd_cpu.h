@@ -11,8 +11,11 @@ namespace dptrain::ops::cpu {
 
 /// Whether these kernels run on this machine.
 bool has_winograd();
-/// Whether the rule chooses Winograd, in all three passes. `x`, `weight`: shapes.
-bool computes_winograd(const Shape& x, const Shape& weight, const Conv2dOptions& options);
+/// Whether the window of such a weight [O, C, KH, KW] is theirs, and its channels are as many as make up for
+/// transforms.
+bool fills_winograd(const Shape& weight);
+/// Whether the rule chooses Winograd, in all three passes.
+bool computes_winograd(const Shape& weight, const Conv2dOptions& options);
 
 Tensor conv2d_forward_by_winograd(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,
                                   const Conv2dOptions& options);

@@ -129,7 +129,7 @@ TEST_P(Gradients, Pools) {
   });
 }
 
-/// One operator on a CPU worker with AVX-512, two elsewhere.
+/// One operator on a CPU worker with AVX2, two elsewhere.
 TEST_P(Gradients, Conv2dAndMaxPool) {
   struct Case {
     Shape x, weight;

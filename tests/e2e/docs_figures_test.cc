@@ -147,8 +147,8 @@ class StrategiesPageTest : public testing::CommandTest {
     }
     return found;
   }
-  /// As the page has megabytes: "64.9", "0" or "0.0". They are of AVX-512; layouts and operators of other instruction
-  /// sets take up to a tenth more or less.
+  /// As the page has megabytes: "64.9", "0" or "0.0". They are of AVX-512; layouts and operators of other
+  /// instruction sets take up to a tenth more or less.
   static void expect_megabytes(const std::string& cell, const nlohmann::json& bytes, const std::string& what) {
     ASSERT_NE(cell, "") << what;
     const double page = std::stod(cell);

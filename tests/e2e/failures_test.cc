@@ -78,7 +78,7 @@ TEST_F(FailuresTest, ALimitThatIsEnoughForTrainingIsEnoughForEvaluation) {
     const bool pipeline = strategy == std::string("model_parallel");
     expect_training_needs_the_most(
         strategy, {std::string("strategy=") + strategy, pipeline ? "devices=cpu:0-1" : "devices=cpu:0-3",
-                   "batch_size=32", "threads=1"});
+                   "batch_size=64", "threads=1"});
   }
 }
 

@@ -53,9 +53,7 @@ class Conv2dBf16 : public ::testing::TestWithParam<Convolution> {
   static std::vector<float> numbers(const Tensor& tensor) {
     return ops::converted(tensor, {.dtype = DType::f32}).values();
   }
-  std::vector<Layout> image_layouts() const {
-    return {ops::conv2d_output_layout(*device_, c_.weight[1], c_.weight[0]), Layout::plain};
-  }
+  std::vector<Layout> image_layouts() const { return {ops::conv2d_output_layout(*device_, c_.weight), Layout::plain}; }
   Layout weight_layout() const { return ops::conv2d_weight_layout(*device_, c_.weight); }
   Tensor x(Layout layout) const { return tensor(c_.x, 1, layout); }
   Tensor weight() const { return tensor(c_.weight, 2, weight_layout()); }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "device/cpu_isa.h"
 #include "ops/pytorch_cases.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
@@ -58,7 +59,7 @@ TEST_P(Conv2d, Forward) {
         SCOPED_TRACE(std::string(layout_name(layout)) + ", weights " + std::string(layout_name(weights)));
         options.relu = false;
         const Tensor y = ops::conv2d_forward(x(layout), weight(weights), bias(), options);
-        EXPECT_EQ(y.layout(), ops::conv2d_output_layout(*device_, x_shape_[1], weight_shape_[0]));
+        EXPECT_EQ(y.layout(), ops::conv2d_output_layout(*device_, weight_shape_));
         expect_pytorch(values_["y"], y, tolerance_);
         expect_zero_padding(y);
         options.relu = true;
@@ -152,10 +153,17 @@ TEST(Conv2dLayouts, AvoidWastedLanes) {
   const auto device = test_device();
   // Blocks where they fill, whatever their width; images of up to three channels feed blocks directly.
   for (const auto& [in, out] : {std::pair(16, 16), std::pair(64, 64), std::pair(1, 16), std::pair(3, 64)})
-    EXPECT_GT(layout_block(ops::conv2d_output_layout(*device, in, out)), 1) << in << " to " << out;
+    for (const int64_t window : {1, 3, 5})
+      EXPECT_GT(layout_block(ops::conv2d_output_layout(*device, {out, in, window, window})), 1) << in << " to " << out;
   // Of 16 lanes 11 empty, of 8 lanes 3 or more.
-  EXPECT_EQ(ops::conv2d_output_layout(*device, 16, 5), Layout::nhwc);
-  EXPECT_EQ(ops::conv2d_output_layout(*device, 5, 16), Layout::nhwc);
+  for (const int64_t window : {1, 3, 5}) {
+    EXPECT_EQ(ops::conv2d_output_layout(*device, {5, 16, window, window}), Layout::nhwc);
+    EXPECT_EQ(ops::conv2d_output_layout(*device, {16, 5, window, window}), Layout::nhwc);
+  }
+  // Of two blocks of 16 lanes 12 empty, of three of 8 lanes 4: Winograd's windows fill the latter.
+  EXPECT_EQ(ops::conv2d_output_layout(*device, {20, 20, 5, 5}), Layout::nhwc);
+  EXPECT_EQ(ops::conv2d_output_layout(*device, {20, 20, 3, 3}),
+            cpu_isa() == CpuIsa::avx512 ? Layout::nhwc : Layout::nchw8c);
   EXPECT_EQ(ops::conv2d_weight_layout(*device, {16, 5, 3, 3}), Layout::plain);
   EXPECT_GT(layout_block(ops::conv2d_weight_layout(*device, {64, 64, 3, 3})), 1);
 }

@@ -39,7 +39,7 @@ int64_t pixel(int64_t image, int64_t channel, int64_t channels) {
 class WinogradNaN : public ::testing::TestWithParam<DeviceRow> {
  protected:
   void SetUp() override {
-    if (!ops::has_winograd(*device_)) GTEST_SKIP() << "no AVX-512: Winograd convolutions don't run here";
+    if (!ops::has_winograd(*device_)) GTEST_SKIP() << "no AVX2: Winograd convolutions don't run here";
   }
 
   struct Results {
@@ -51,7 +51,7 @@ class WinogradNaN : public ::testing::TestWithParam<DeviceRow> {
   };
   Results computed(const Nans& nans = {}) {
     const Shape weight_shape = {kOut, kIn, 3, 3};
-    const Layout images = ops::conv2d_output_layout(*device_, kIn, kOut),
+    const Layout images = ops::conv2d_output_layout(*device_, weight_shape),
                  weights = ops::conv2d_weight_layout(*device_, weight_shape);
     const Tensor x = Values{{kImages, kIn, kHeight, kWidth}, 1}.on(*device_, images, nans.x),
                  weight = Values{weight_shape, 2}.on(*device_, weights, nans.weight),

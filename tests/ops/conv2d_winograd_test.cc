@@ -38,12 +38,12 @@ void expect_alike(const Tensor& winograd, const Tensor& direct, double bound = 3
 class Winograd : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!ops::has_winograd(*device_)) GTEST_SKIP() << "no AVX-512: Winograd convolutions don't run here";
+    if (!ops::has_winograd(*device_)) GTEST_SKIP() << "no AVX2: Winograd convolutions don't run here";
   }
   static ops::Conv2dOptions with(ConvolutionAlgorithm algorithm) { return {.padding = 1, .algorithm = algorithm}; }
 
   std::unique_ptr<Device> device_ = test_device();
-  Tensor x_ = formula_tensor(*device_, kX, {.tensor = 1}, ops::conv2d_output_layout(*device_, 300, 890));
+  Tensor x_ = formula_tensor(*device_, kX, {.tensor = 1}, ops::conv2d_output_layout(*device_, kWeight));
   Tensor weight_ = formula_tensor(*device_, kWeight, {.tensor = 2}, ops::conv2d_weight_layout(*device_, kWeight));
   Tensor bias_ = formula_tensor(*device_, {kWeight[0]}, {.tensor = 3});
   Tensor incoming_ = formula_tensor(*device_, kY, {.tensor = 4}, x_.layout());
@@ -113,7 +113,7 @@ TEST_F(Winograd, InBf16IsRoundedOnce) {
 TEST_F(Winograd, TakeLittleWorkspace) {
   // All weights of 512 x 512 channels transformed are 38 MB.
   constexpr int64_t kMost = int64_t{16} << 20;
-  const Layout layout = ops::conv2d_output_layout(*device_, 512, 512);
+  const Layout layout = ops::conv2d_output_layout(*device_, {512, 512, 3, 3});
   const Tensor images = formula_tensor(*device_, {4, 512, 4, 4}, {.tensor = 1}, layout);
   const Tensor weight =
       formula_tensor(*device_, {512, 512, 3, 3}, {.tensor = 2}, ops::conv2d_weight_layout(*device_, {512, 512, 3, 3}));
@@ -135,12 +135,12 @@ struct Images {
 class WinogradShapes : public ::testing::TestWithParam<std::tuple<DeviceRow, Images>> {
  protected:
   void SetUp() override {
-    if (!ops::has_winograd(*device_)) GTEST_SKIP() << "no AVX-512: Winograd convolutions don't run here";
+    if (!ops::has_winograd(*device_)) GTEST_SKIP() << "no AVX2: Winograd convolutions don't run here";
   }
   Tensor images_of(int64_t channels, int64_t height, int64_t width, uint64_t number) {
     const Images& p = std::get<Images>(GetParam());
     return formula_tensor(*device_, {p.count, channels, height, width}, {.tensor = number},
-                          ops::conv2d_output_layout(*device_, p.in, p.out));
+                          ops::conv2d_output_layout(*device_, {p.out, p.in, 3, 3}));
   }
 
   std::unique_ptr<Device> device_ = std::get<DeviceRow>(GetParam()).open();
@@ -201,10 +201,10 @@ TEST(WinogradBits, AreASamplesOwn) {
     std::vector<std::vector<float>> outputs, gradients;
     for (const auto& [samples, threads] : {std::pair(1, 1), std::pair(1, 3), std::pair(30, 1), std::pair(30, 2)}) {
       const auto device = test_device(threads);
-      if (!ops::has_winograd(*device)) GTEST_SKIP() << "no AVX-512: Winograd convolutions don't run here";
+      if (!ops::has_winograd(*device)) GTEST_SKIP() << "no AVX2: Winograd convolutions don't run here";
       const auto images = [&](int64_t channels, uint64_t number) {
         return formula_tensor(*device, {samples, channels, 9, 10}, {.tensor = number},
-                              ops::conv2d_output_layout(*device, in, out));
+                              ops::conv2d_output_layout(*device, shape));
       };
       const Tensor weight = formula_tensor(*device, shape, {.tensor = 2}, ops::conv2d_weight_layout(*device, shape));
       const ops::Conv2dOptions options{.padding = 1};

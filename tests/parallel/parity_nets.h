@@ -62,12 +62,7 @@ inline ParityNet parity_net(const std::string& name, int64_t samples) {
   }
   net.data = digits(samples, 10);
   if (name == "half_used") net.model = half_used_net();
-  if (name == "lenet") {
-    net.model = models::find_model("lenet");
-    // A rounding may decide which of two values a window's largest is: the gradient of one pixel goes to its neighbour,
-    // 1.1e-4 of what conv1 moves by LARS on processors with AVX2 alone. All that is added up stays within 3e-6.
-    net.bound = 2e-4;
-  }
+  if (name == "lenet") net.model = models::find_model("lenet");
   if (name == "resnet") net.model = residual_net();
   if (name == "pyramidnet") {
     const models::PyramidNetOptions sizes{.alpha = 12, .depth = 2, .blocks = 1};

@@ -163,7 +163,7 @@ TEST(ModelLayers, OfWhichSomeAreFrozen) {
   const auto calls = [](const plan::PlannedStep& step, const std::string& name) {
     return std::ranges::count(step.ranks[0].operators, name, &OperatorCost::name);
   };
-  // With AVX-512 convolution and pool are one operator; without it they are two, and without a way back they are done
+  // With AVX2 convolution and pool are one operator; without it they are two, and without a way back they are done
   // in blocks of 8 channels, whose padding takes more than what is kept for a way back of so few samples.
   const bool is_fused = calls(all, "conv2d_max_pool backward") > 0;
   for (const char* name : {is_fused ? "conv2d_max_pool backward" : "pool2d backward", "relu backward"}) {

@@ -135,9 +135,9 @@ TEST_F(PipelineTrainingTest, WeightsOfAnotherFileAreRefused) {
 }
 
 TEST_F(PipelineTrainingTest, AStageWithoutMemoryEndsAllWithItsSentence) {
-  // The second stage has the linear layers, whose weights and gradients alone need more.
+  // The second stage has the linear layers, whose weights, gradients and momentum alone need more.
   Command settings = kLittleData;
-  settings.insert(settings.end(), {"--set", std::string("strategy=") + kLenetStages, "--set", "memory_limit=1900000",
+  settings.insert(settings.end(), {"--set", std::string("strategy=") + kLenetStages, "--set", "memory_limit=1500000",
                                    "--set", "batch_size=16"});
   const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
   const auto sentences = last_sentences(launch_processes({command, command}), 71);
