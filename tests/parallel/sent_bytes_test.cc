@@ -5,7 +5,6 @@
 #include <numeric>
 #include <optional>
 
-#include "device/cpu_isa.h"
 #include "parallel/parity_nets.h"
 #include "parallel/parity_ways.h"
 
@@ -168,11 +167,8 @@ class HybridBytes : public ::testing::TestWithParam<int> {
 TEST_P(HybridBytes, AreActivationsAtEachCutAndGradientsOfEachStage) {
   const ParityNet net = parity_net("lenet", kSteps * kBatch);
   const int64_t gradients = 2 * (replicas() - 1) * parameter_bytes(net);
-  // [n, 20, 12, 12], and [n, 50, 4, 4] behind the second convolution; without AVX2 in whole blocks of 8 channels.
-  const auto stored = [](int64_t channels) {
-    return cpu_isa() != CpuIsa::baseline ? channels : (channels + 7) / 8 * 8;
-  };
-  const int64_t first_cut = kFloat * kBatch * stored(20) * 12 * 12, second_cut = kFloat * kBatch * stored(50) * 4 * 4;
+  // [n, 20, 12, 12], and [n, 50, 4, 4] behind the second convolution.
+  const int64_t first_cut = kFloat * kBatch * 20 * 12 * 12, second_cut = kFloat * kBatch * 50 * 4 * 4;
   EXPECT_EQ(sent_by(hybrid({"1", "2"}), net).bytes, kSteps * (gradients + 2 * first_cut));
   EXPECT_EQ(sent_by(hybrid({"1", "1", "1"}), net).bytes, kSteps * (gradients + 2 * first_cut + 2 * second_cut));
 }
