@@ -16,7 +16,7 @@ import json
 import pathlib
 import sys
 
-from bench.cases import CASES, PEERS
+from bench.cases import CASES, PEERS, PRECISIONS
 from bench.contestants import Absent, Failed, contestants
 from bench.machine import undisturbed
 from bench.origin import origin
@@ -100,6 +100,8 @@ def main():
     p.add_argument("--binary", default=str(ROOT / "build" / "dptrain"))
     p.add_argument("--only", type=listed(CASES), default=list(CASES), help="models, of " + ", ".join(CASES))
     p.add_argument("--peers", type=listed(PEERS), default=list(PEERS), help="of " + ", ".join(PEERS))
+    p.add_argument("--peer-precisions", type=listed(PRECISIONS), default=list(PRECISIONS),
+                   help="of fp32, bf16: without AVX-512 the bf16 of PyTorch takes ten times as long as its fp32, or longer")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--disturbed", type=float, default=0.05, help="share of the machine that others may use meanwhile")
     p.add_argument("--quick", action="store_true", help="as few steps as run: shows that all works, the figures mean nothing")
@@ -107,7 +109,8 @@ def main():
     a = p.parse_args()
     if not pathlib.Path(a.binary).exists():
         p.error(f"--binary: expected dptrain, but there is no {a.binary}; build it with scripts/build.sh")
-    report = dict(origin(a.binary), versions=[], peers=a.peers, rounds=a.rounds, disturbed=a.disturbed, lacks=[], rows=[])
+    report = dict(origin(a.binary), versions=[], peers=a.peers, peer_precisions=a.peer_precisions, rounds=a.rounds,
+                  disturbed=a.disturbed, lacks=[], rows=[])
     for model in a.only:
         rows, lacks = measure(model, a)
         report["rows"] += rows

@@ -34,6 +34,13 @@ inline int64_t whole_vectors(int64_t count) { return (count + 15) / 16 * 16; }
 inline uint16_t bits_kept(const uint32_t* words, uint32_t threshold) {
 #if defined(__AVX512F__)
   return _mm512_cmpge_epu32_mask(_mm512_loadu_si512(words), _mm512_set1_epi32(static_cast<int>(threshold)));
+#elif defined(__AVX2__)
+  const auto bits_of_eight = [&](const uint32_t* from) {
+    const __m256i eight = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    const __m256i larger = _mm256_max_epu32(eight, _mm256_set1_epi32(static_cast<int>(threshold)));
+    return _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(eight, larger)));
+  };
+  return static_cast<uint16_t>(bits_of_eight(words) | bits_of_eight(words + 8) << 8);
 #else
   uint32_t bits = 0;
   for (int i = 0; i < 16; ++i) bits |= static_cast<uint32_t>(words[i] >= threshold) << i;
@@ -42,14 +49,16 @@ inline uint16_t bits_kept(const uint32_t* words, uint32_t threshold) {
 }
 
 /// The lanes whose bit is 1, and 0 in the others.
-inline Row<16> lanes_kept(uint16_t bits, Row<16> lanes) {
+inline Sixteen lanes_kept(uint16_t bits, const Sixteen& lanes) {
 #if defined(__AVX512F__)
-  return _mm512_maskz_mov_ps(bits, lanes);
+  return Sixteen::made([&](int i) { return _mm512_maskz_mov_ps(bits, lanes.registers[i]); });
 #else
-  using Places = Lanes<16>::Places;
-  constexpr Places kBits = {1,      1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
-                            1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
-  return (kBits & bits) != 0 ? lanes : Row<16>{};
+  Lanes<kRegisterLanes>::Places bit_of_lane;
+  for (int lane = 0; lane < kRegisterLanes; ++lane) bit_of_lane[lane] = 1 << lane;
+  return Sixteen::made([&](int i) {
+    const int bits_of_register = bits >> i * kRegisterLanes;
+    return (bit_of_lane & bits_of_register) != 0 ? lanes.registers[i] : Register{};
+  });
 #endif
 }
 
@@ -129,11 +138,11 @@ inline SoftmaxSum softmax(float* __restrict scores, int64_t length, float scale,
   for (int64_t key = length; key < count; ++key) scores[key] = -__builtin_inff();
   const float largest = largest_of(scores, count);
   const float binary = scale * kLog2OfE;
-  Row<16> sums{};
+  Sixteen sums;
   for (int64_t key = 0; key < count; key += 16) {
-    const Row<16> exponential = exp2_of((load<16>(scores + key) - largest) * binary);
+    const Sixteen exponential = exp2_of((Sixteen::load(scores + key) - largest) * binary);
     sums += exponential;
-    store<16>(scores + key, lanes_kept(kept(key), exponential));
+    lanes_kept(kept(key), exponential).store(scores + key);
   }
   const float sum = fold(sums, [](auto a, auto b) { return a + b; });
   return {.log_sum = largest * scale + __builtin_logf(sum), .inverse = 1.f / sum};
@@ -154,11 +163,11 @@ inline void softmax_backward(float* __restrict scores, float* __restrict gradien
                              const SoftmaxBackward& with, const KeptKeys& kept) {
   for (int64_t key = 0; key < length; key += 16) {
     // The difference first: large scores and their sum nearly cancel out, and what is rounded before doesn't.
-    const Row<16> probability = exp2_of((load<16>(scores + key) * with.scale - with.log_sum) * kLog2OfE);
+    const Sixteen probability = exp2_of((Sixteen::load(scores + key) * with.scale - with.log_sum) * kLog2OfE);
     const uint16_t bits = kept(key);
-    const Row<16> gradient = lanes_kept(bits, load<16>(gradients + key)) * with.kept_scale;
-    store<16>(gradients + key, with.scale * probability * (gradient - with.product));
-    store<16>(scores + key, lanes_kept(bits, probability) * with.kept_scale);
+    const Sixteen gradient = lanes_kept(bits, Sixteen::load(gradients + key)) * with.kept_scale;
+    (with.scale * probability * (gradient - with.product)).store(gradients + key);
+    (lanes_kept(bits, probability) * with.kept_scale).store(scores + key);
   }
 }
 

@@ -22,8 +22,9 @@ Row<L> positive_part(Row<L> y) {
   return y <= 0.f ? Row<L>{} : y;
 }
 
-// Chunks fall into blocks of 16 lanes, or of 8, whose rows are `stride` floats apart: a block of channels is one, rows
-// of nhwc and of features are several. Fewer lanes (plain images, nhwc of few channels) are rare and take plain loops.
+// Chunks fall into blocks of a register's lanes, or of 8, whose rows are `stride` floats apart: a block of channels is
+// one or two, rows of nhwc and of features are several. Fewer lanes (plain images, nhwc of few channels) are rare and
+// take plain loops.
 
 template <int L, class Of>
 void for_blocks_of(int64_t lanes, const Of& of) {
@@ -36,8 +37,9 @@ void for_blocks_of(int64_t lanes, const Of& of) {
 /// Calls of<L>(first) for blocks of L lanes that cover them all; false where they are too few.
 template <class Of>
 bool for_each_block(int64_t lanes, const Of& of) {
+  constexpr int kFewest = kRegisterLanes < 8 ? kRegisterLanes : 8;
   if (lanes < 8) return false;
-  lanes < 16 ? for_blocks_of<8>(lanes, of) : for_blocks_of<16>(lanes, of);
+  lanes < kRegisterLanes ? for_blocks_of<kFewest>(lanes, of) : for_blocks_of<kRegisterLanes>(lanes, of);
   return true;
 }
 

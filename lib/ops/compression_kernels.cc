@@ -7,18 +7,22 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// Values of a word.
-constexpr int kValues = 16;
+/// Values of a word, which are computed register by register.
+constexpr int kValues = 16, kParts = kValues / kRegisterLanes;
+/// Bits of a word that are a part's.
+constexpr int kPartBits = 2 * kRegisterLanes;
 constexpr int32_t kExponentBits = 0x7f800000;
 
-using Numbers = Row<kValues>;
-using Codes = Lanes<kValues>::Places;
+using Codes = Lanes<kRegisterLanes>::Places;
 
-/// The codes of t and -t, each where its value's bits are in a word. Both together stand for what isn't finite.
-constexpr Codes kPlus = {1 << 0,  1 << 2,  1 << 4,  1 << 6,  1 << 8,  1 << 10, 1 << 12, 1 << 14,
-                         1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30};
-constexpr Codes kMinus = {1 << 1,  1 << 3,  1 << 5,  1 << 7,  1 << 9,  1 << 11, 1 << 13, 1 << 15,
-                          1 << 17, 1 << 19, 1 << 21, 1 << 23, 1 << 25, 1 << 27, 1 << 29, INT32_MIN};
+/// The codes of t and -t, each where its value's bits are in a word's lowest part. Both together stand for what isn't
+/// finite.
+inline Codes plus_codes() {
+  Codes codes;
+  for (int lane = 0; lane < kRegisterLanes; ++lane) codes[lane] = static_cast<int32_t>(1u << 2 * lane);
+  return codes;
+}
+inline Codes minus_codes() { return plus_codes() << 1; }
 
 void take_up_residual(float* __restrict kept, const float* __restrict gradient, float factor, int64_t count) {
   for (int64_t i = 0; i < count; ++i) kept[i] = kept[i] * factor + gradient[i];
@@ -32,18 +36,23 @@ void leave_residual(float* __restrict kept, const float* __restrict sent, float 
 }
 
 int32_t word_of(Codes codes) {
-  const auto eight = __builtin_shufflevector(codes, codes, 0, 1, 2, 3, 4, 5, 6, 7) |
-                     __builtin_shufflevector(codes, codes, 8, 9, 10, 11, 12, 13, 14, 15);
-  const auto four =
-      __builtin_shufflevector(eight, eight, 0, 1, 2, 3) | __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
-  return four[0] | four[1] | four[2] | four[3];
+  int32_t word = 0;
+  for (int lane = 0; lane < kRegisterLanes; ++lane) word |= codes[lane];
+  return word;
+}
+
+/// Of the part's values, in the bits of the lowest part.
+Codes codes_of(Register x, float threshold) {
+  const Codes is_infinite = (__builtin_bit_cast(Codes, x) & kExponentBits) == kExponentBits;
+  const Codes is_plus = x >= threshold, is_minus = (x <= -threshold) & ~is_plus;
+  return ((is_plus | is_infinite) & plus_codes()) | ((is_minus | is_infinite) & minus_codes());
 }
 
 int32_t encoded(const float* values, float threshold) {
-  const Numbers x = load<kValues>(values);
-  const Codes is_infinite = (__builtin_bit_cast(Codes, x) & kExponentBits) == kExponentBits;
-  const Codes is_plus = x >= threshold, is_minus = (x <= -threshold) & ~is_plus;
-  return word_of(((is_plus | is_infinite) & kPlus) | ((is_minus | is_infinite) & kMinus));
+  Codes codes{};
+  for (int part = 0; part < kParts; ++part)
+    codes |= codes_of(load<kRegisterLanes>(values + part * kRegisterLanes), threshold) << part * kPartBits;
+  return word_of(codes);
 }
 
 void two_bit_encode(const float* values, float threshold, int32_t* words, int64_t count) {
@@ -57,19 +66,21 @@ void two_bit_encode(const float* values, float threshold, int32_t* words, int64_
   words[whole] = encoded(last, threshold) & ((1 << 2 * rest) - 1);
 }
 
-Numbers decoded(int32_t word, float threshold) {
+/// The values of a word's lowest part.
+Register decoded(int32_t word, float threshold) {
   const Codes bits = Codes{} + word;
-  const Codes is_plus = (bits & kPlus) != 0, is_minus = (bits & kMinus) != 0;
-  const Numbers plus = Numbers{} + threshold, none = {}, not_a_number = Numbers{} + __builtin_nanf("");
+  const Codes is_plus = (bits & plus_codes()) != 0, is_minus = (bits & minus_codes()) != 0;
+  const Register plus = Register{} + threshold, none = {}, not_a_number = Register{} + __builtin_nanf("");
   return is_plus ? (is_minus ? not_a_number : plus) : (is_minus ? -plus : none);
 }
 
-/// As a binary counter: after rank r the levels of the set bits of r + 1 hold the sums of whole subtrees, which are
-/// added from the smallest up at the end.
-Numbers sum_of(const TwoBitRanks& messages, int64_t word) {
-  Numbers level[kTwoBitLevels], sum = {};
+/// Of a part of a word, as a binary counter: after rank r the levels of the set bits of r + 1 hold the sums of whole
+/// subtrees, which are added from the smallest up at the end.
+Register sum_of(const TwoBitRanks& messages, int64_t word, int part) {
+  Register level[kTwoBitLevels], sum = {};
   for (int64_t r = 0; r < messages.ranks; ++r) {
-    sum = decoded(messages.words[r * messages.stride + word], messages.thresholds[r * messages.stride]);
+    const int32_t codes = messages.words[r * messages.stride + word] >> part * kPartBits;
+    sum = decoded(codes, messages.thresholds[r * messages.stride]);
     int height = 0;
     for (; (r >> height & 1) != 0; ++height) sum = level[height] + sum;
     level[height] = sum;
@@ -80,12 +91,18 @@ Numbers sum_of(const TwoBitRanks& messages, int64_t word) {
   return sum;
 }
 
+void decode_word(const TwoBitRanks& messages, int64_t word, float* sum) {
+  for (int part = 0; part < kParts; ++part)
+    store<kRegisterLanes>(sum + part * kRegisterLanes, sum_of(messages, word, part));
+}
+
 void two_bit_decode(const TwoBitRanks& messages, float* sum, int64_t count) {
   const int64_t whole = count / kValues;
-  for (int64_t word = 0; word < whole; ++word) store<kValues>(sum + word * kValues, sum_of(messages, word));
+  for (int64_t word = 0; word < whole; ++word) decode_word(messages, word, sum + word * kValues);
   const int64_t rest = count % kValues;
   if (rest == 0) return;
-  const Numbers last = sum_of(messages, whole);
+  float last[kValues];
+  decode_word(messages, whole, last);
   for (int64_t k = 0; k < rest; ++k) sum[whole * kValues + k] = last[k];
 }
 

@@ -43,8 +43,8 @@ inline float exp_of(float x, float rest = 0.f) {
 /// 2^x in each lane, for x up to 127: within 2 units in the last place, and 2^-100 where the result would be less, from
 /// where products don't become denormal, which processors are slow at. By a polynomial of the smallest relative error
 /// at -1/2 to 1/2, 2e-9.
-inline Row<16> exp2_of(Row<16> x) {
-  using Places = Lanes<16>::Places;
+inline Register exp2_of(Register x) {
+  using Places = Lanes<kRegisterLanes>::Places;
   constexpr float kRound = 12582912.f;  // as above
   constexpr float kCoefficients[] = {1.f,
                                      6.931471824645996e-1f,
@@ -53,10 +53,13 @@ inline Row<16> exp2_of(Row<16> x) {
                                      9.61843691766262e-3f,
                                      1.3398875016719103e-3f,
                                      1.5353361959569156e-4f};
-  const Row<16> capped = x < -100.f ? Row<16>{} - 100.f : x;
-  const Row<16> rounded = capped + kRound;
-  const Row<16> value = polynomial(capped - (rounded - kRound), kCoefficients);
-  return __builtin_bit_cast(Row<16>, __builtin_bit_cast(Places, value) + (__builtin_bit_cast(Places, rounded) << 23));
+  const Register capped = x < -100.f ? Register{} - 100.f : x;
+  const Register rounded = capped + kRound;
+  const Register value = polynomial(capped - (rounded - kRound), kCoefficients);
+  return __builtin_bit_cast(Register, __builtin_bit_cast(Places, value) + (__builtin_bit_cast(Places, rounded) << 23));
+}
+inline Sixteen exp2_of(const Sixteen& x) {
+  return Sixteen::made([&](int i) { return exp2_of(x.registers[i]); });
 }
 
 /// exp(x) of doubles, for x up to 709: within 4 units in the last place, and 0 below -708.

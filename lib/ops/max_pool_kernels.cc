@@ -8,26 +8,52 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
+/// A group of L lanes: what it is computed in, and how it is read and written.
 template <int L>
-struct Integers {
-  typedef int32_t Vector __attribute__((vector_size(4 * L), aligned(4)));
-  typedef uint8_t Bytes __attribute__((vector_size(L), aligned(1)));
+struct Group {
+  static constexpr int kLanes = L;
+  using Floats = Row<L>;
+  using Ints = typename Lanes<L>::Places;
+  // Bytes become numbers by way of these: GCC 12 takes them one by one otherwise.
+  using Halves = typename Lanes<L>::Halves;
+  using Bytes = typename Lanes<L>::Bytes;
+
+  static Floats read(const float* from) { return load<L>(from); }
+  static void write(float* to, Floats floats) { store<L>(to, floats); }
+  static Ints read_bytes(const uint8_t* from) {
+    const Halves halves = __builtin_convertvector(*reinterpret_cast<const Bytes*>(from), Halves);
+    return __builtin_convertvector(halves, Ints);
+  }
+  static void write_bytes(uint8_t* to, Ints ints) {
+    const Halves halves = __builtin_convertvector(ints, Halves);
+    *reinterpret_cast<Bytes*>(to) = __builtin_convertvector(halves, Bytes);
+  }
 };
 
-template <int L>
-struct LaneCount {
-  static constexpr int value = L;
+/// One lane: no vector.
+template <>
+struct Group<1> {
+  static constexpr int kLanes = 1;
+  using Floats = float;
+  using Ints = int32_t;
+
+  static Floats read(const float* from) { return *from; }
+  static void write(float* to, Floats value) { *to = value; }
+  static Ints read_bytes(const uint8_t* from) { return *from; }
+  static void write_bytes(uint8_t* to, Ints value) { *to = static_cast<uint8_t>(value); }
 };
 
-/// Calls body(LaneCount<L>(), lane) for groups of L lanes. The last group may begin in the one before it where `again`
+/// Calls body(Group<L>(), lane) for groups of L lanes. The last group may begin in the one before it where `again`
 /// says that lanes may be worked on twice.
 template <class Body>
 void for_lanes(int64_t lanes, bool again, const Body& body) {
+  using Whole = Group<kRegisterLanes>;
   int64_t lane = 0;
-  for (; lane + 16 <= lanes; lane += 16) body(LaneCount<16>(), lane);
-  if (again && lane > 0 && lane < lanes) return body(LaneCount<16>(), lanes - 16);
-  for (; lane + 8 <= lanes; lane += 8) body(LaneCount<8>(), lane);
-  for (; lane < lanes; ++lane) body(LaneCount<1>(), lane);
+  for (; lane + kRegisterLanes <= lanes; lane += kRegisterLanes) body(Whole(), lane);
+  if (again && lane > 0 && lane < lanes) return body(Whole(), lanes - kRegisterLanes);
+  if constexpr (kRegisterLanes > 8)
+    for (; lane + 8 <= lanes; lane += 8) body(Group<8>(), lane);
+  for (; lane < lanes; ++lane) body(Group<1>(), lane);
 }
 
 /// Calls body(row, column, place) for the elements of a window that lie inside the image.
@@ -44,12 +70,12 @@ inline void for_window(const MaxPoolWindows& w, int64_t out_row, int64_t out_col
 template <int L>
 inline void forward_lanes(const MaxPoolWindows& w, int64_t out_row, int64_t out_column, const float* x, bool relu,
                           float* y, uint8_t* places) {
-  using Floats = Row<L>;
-  using Ints = typename Integers<L>::Vector;
+  using Floats = typename Group<L>::Floats;
+  using Ints = typename Group<L>::Ints;
   Floats best = Floats{} - __builtin_inff();
   Ints place{};
   for_window(w, out_row, out_column, [&](int64_t row, int64_t column, int32_t here) {
-    const Floats value = load<L>(x + (row * w.width + column) * w.lanes);
+    const Floats value = Group<L>::read(x + (row * w.width + column) * w.lanes);
     const Ints larger = (value > best) | (value != value);
     best = larger ? value : best;
     place = larger ? Ints{} + here : place;
@@ -59,29 +85,29 @@ inline void forward_lanes(const MaxPoolWindows& w, int64_t out_row, int64_t out_
     best = cut ? Floats{} : best;
     place = cut ? Ints{} + int32_t{kNoPlace} : place;
   }
-  store<L>(y, best);
-  *reinterpret_cast<typename Integers<L>::Bytes*>(places) = __builtin_convertvector(place, typename Integers<L>::Bytes);
+  Group<L>::write(y, best);
+  Group<L>::write_bytes(places, place);
 }
 
 void forward(const MaxPoolWindows& w, const float* x, bool relu, float* y, uint8_t* places) {
   for (int64_t row = 0; row < w.out_height; ++row)
     for (int64_t column = 0; column < w.out_width; ++column, y += w.lanes, places += w.lanes)
-      for_lanes(w.lanes, true, [&](auto count, int64_t lane) {
-        forward_lanes<count.value>(w, row, column, x + lane, relu, y + lane, places + lane);
+      for_lanes(w.lanes, true, [&](auto group, int64_t lane) {
+        forward_lanes<group.kLanes>(w, row, column, x + lane, relu, y + lane, places + lane);
       });
 }
 
 template <int L>
 inline void backward_lanes(const MaxPoolWindows& w, int64_t out_row, int64_t out_column, bool add,
                            const float* incoming, const uint8_t* places, float* gradient) {
-  using Floats = Row<L>;
-  using Ints = typename Integers<L>::Vector;
-  const Floats share = load<L>(incoming);
-  const Ints place = __builtin_convertvector(*reinterpret_cast<const typename Integers<L>::Bytes*>(places), Ints);
+  using Floats = typename Group<L>::Floats;
+  using Ints = typename Group<L>::Ints;
+  const Floats share = Group<L>::read(incoming);
+  const Ints place = Group<L>::read_bytes(places);
   for_window(w, out_row, out_column, [&](int64_t row, int64_t column, int32_t here) {
     float* to = gradient + (row * w.width + column) * w.lanes;
     const Floats own = place == here ? share : Floats{};
-    store<L>(to, add ? load<L>(to) + own : own);
+    Group<L>::write(to, add ? Group<L>::read(to) + own : own);
   });
 }
 
@@ -90,8 +116,8 @@ void backward(const MaxPoolWindows& w, const float* incoming, const uint8_t* pla
   const bool overlapping = w.stride < w.kernel;
   for (int64_t row = 0; row < w.out_height; ++row)
     for (int64_t column = 0; column < w.out_width; ++column, incoming += w.lanes, places += w.lanes)
-      for_lanes(w.lanes, !overlapping, [&](auto count, int64_t lane) {
-        backward_lanes<count.value>(w, row, column, overlapping, incoming + lane, places + lane, gradient + lane);
+      for_lanes(w.lanes, !overlapping, [&](auto group, int64_t lane) {
+        backward_lanes<group.kLanes>(w, row, column, overlapping, incoming + lane, places + lane, gradient + lane);
       });
 }
 

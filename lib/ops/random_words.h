@@ -49,29 +49,32 @@ inline Halves sum(Halves a, Halves b) { return _mm256_add_epi64(a, b); }
 inline Halves counted_from(uint64_t first) {
   return sum(_mm256_set1_epi64x(static_cast<int64_t>(first)), _mm256_setr_epi64x(0, 1, 2, 3));
 }
-inline void write(uint64_t* to, Halves values) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), values); }
 inline Halves product(Halves a, Halves b) { return _mm256_mul_epu32(a, b); }
 inline Halves upper_of(Halves a) { return _mm256_srli_epi64(a, 32); }
 inline Halves mixed(Halves a, Halves b, Halves c) { return _mm256_xor_si256(_mm256_xor_si256(a, b), c); }
+/// Both lower halves as one lane.
+inline Halves joined(Halves lower, Halves upper) {
+  return _mm256_blend_epi32(lower, _mm256_slli_epi64(upper, 32), 0xaa);
+}
+/// The words of kHalves blocks, a vector for each of the four, block after block.
+inline void write_blocks(uint32_t* to, const Halves (&c)[4]) {
+  const Halves first = joined(c[0], c[1]), second = joined(c[2], c[3]);
+  const Halves even = _mm256_unpacklo_epi64(first, second), odd = _mm256_unpackhi_epi64(first, second);
+  auto* blocks = reinterpret_cast<__m256i*>(to);
+  _mm256_storeu_si256(blocks, _mm256_permute2x128_si256(even, odd, 0x20));
+  _mm256_storeu_si256(blocks + 1, _mm256_permute2x128_si256(even, odd, 0x31));
+}
 #else
 using Halves = uint64_t;
 constexpr int kHalves = 1;
 inline Halves all(uint32_t value) { return value; }
 inline Halves sum(Halves a, Halves b) { return a + b; }
 inline Halves counted_from(uint64_t first) { return first; }
-inline void write(uint64_t* to, Halves values) { *to = values; }
 inline Halves product(Halves a, Halves b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 inline Halves upper_of(Halves a) { return a >> 32; }
 inline Halves mixed(Halves a, Halves b, Halves c) { return a ^ b ^ c; }
-#endif
-
-#if !defined(__AVX512F__)
-/// The words of kHalves blocks, a vector for each of the four, block after block.
 inline void write_blocks(uint32_t* to, const Halves (&c)[4]) {
-  uint64_t out[4][kHalves];
-  for (int word = 0; word < 4; ++word) write(out[word], c[word]);
-  for (int i = 0; i < kHalves; ++i)
-    for (int word = 0; word < 4; ++word) to[4 * i + word] = static_cast<uint32_t>(out[word][i]);
+  for (int word = 0; word < 4; ++word) to[word] = static_cast<uint32_t>(c[word]);
 }
 #endif
 

@@ -8,11 +8,11 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-using Vector = Row<kProductLanes>;
-typedef int32_t Places __attribute__((vector_size(4 * kProductLanes)));
+using Vector = Register;
+using Places = Lanes<kRegisterLanes>::Places;
 // Bytes become numbers by way of these: GCC 12 takes them one by one otherwise.
-typedef int16_t Halves __attribute__((vector_size(2 * kProductLanes)));
-typedef uint8_t Bytes __attribute__((vector_size(kProductLanes), aligned(1)));
+using Halves = Lanes<kRegisterLanes>::Halves;
+using Bytes = Lanes<kRegisterLanes>::Bytes;
 
 /// Rows of tiles that are about equal, as a small one leaves its sums waiting for each other.
 int64_t rows_of_tile(int64_t rows) {

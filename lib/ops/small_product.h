@@ -12,13 +12,7 @@ namespace {
 
 // A tile of the result is kept in registers: on AVX-512 24 of 32, on lesser machines 12 of 16, which leaves two for a
 // row of the right matrix and one for a number of the left. That many independent sums hide the latency of an addition.
-#if defined(__AVX512F__)
-constexpr int kProductLanes = 16, kTileRows = 12;
-#elif defined(__AVX2__)
-constexpr int kProductLanes = 8, kTileRows = 6;
-#else
-constexpr int kProductLanes = 4, kTileRows = 6;
-#endif
+constexpr int kProductLanes = kRegisterLanes, kTileRows = kRegisterLanes == 16 ? 12 : 6;
 
 /// The right matrix is read in panels of this many columns, each [depth, kPanel]: a tile then reads it straight on.
 constexpr int64_t kPanel = 2 * kProductLanes;

@@ -7,11 +7,23 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// L floats that are computed at once; the compiler maps them to the registers there are.
+/// Floats of a vector register.
+#if defined(__AVX512F__)
+constexpr int kRegisterLanes = 16;
+#elif defined(__AVX2__)
+constexpr int kRegisterLanes = 8;
+#else
+constexpr int kRegisterLanes = 4;
+#endif
+
+/// L floats that are computed at once: at most kRegisterLanes, as GCC keeps wider vectors in memory and compares them
+/// float by float.
 template <int L>
 struct Lanes {
   typedef float Vector __attribute__((vector_size(4 * L), aligned(4)));
   typedef int32_t Places __attribute__((vector_size(4 * L)));
+  typedef int16_t Halves __attribute__((vector_size(2 * L)));
+  typedef uint8_t Bytes __attribute__((vector_size(L), aligned(1)));
 };
 
 template <int L>
@@ -48,56 +60,112 @@ inline void transpose(Row<L> (&rows)[L]) {
   }
 }
 
-/// How the terms of sum_over read: 16 neighbours, or the one element.
+/// A whole register.
+using Register = Row<kRegisterLanes>;
+
+/// 16 floats in as many registers as they take: what is summed up in 16 lanes comes out the same on every instruction
+/// set. A float stands for 16 of it.
 struct Sixteen {
-  Row<16> operator()(const float* from) const { return load<16>(from); }
+  static constexpr int kRegisters = 16 / kRegisterLanes;
+  Register registers[kRegisters];
+
+  Sixteen() : Sixteen(0.f) {}
+  Sixteen(float value) {
+    for (Register& r : registers) r = Register{} + value;
+  }
+  /// Of the registers that of(number) returns.
+  template <class Of>
+  static Sixteen made(const Of& of) {
+    Sixteen all;
+    for (int i = 0; i < kRegisters; ++i) all.registers[i] = of(i);
+    return all;
+  }
+  static Sixteen load(const float* from) {
+    return made([&](int i) { return DPTRAIN_ISA_NAMESPACE::load<kRegisterLanes>(from + i * kRegisterLanes); });
+  }
+  void store(float* to) const {
+    for (int i = 0; i < kRegisters; ++i)
+      DPTRAIN_ISA_NAMESPACE::store<kRegisterLanes>(to + i * kRegisterLanes, registers[i]);
+  }
 };
-struct Single {
+
+inline Sixteen operator+(const Sixteen& a, const Sixteen& b) {
+  return Sixteen::made([&](int i) { return a.registers[i] + b.registers[i]; });
+}
+inline Sixteen operator-(const Sixteen& a, const Sixteen& b) {
+  return Sixteen::made([&](int i) { return a.registers[i] - b.registers[i]; });
+}
+inline Sixteen operator*(const Sixteen& a, const Sixteen& b) {
+  return Sixteen::made([&](int i) { return a.registers[i] * b.registers[i]; });
+}
+inline Sixteen& operator+=(Sixteen& a, const Sixteen& b) { return a = a + b; }
+
+/// How the terms of sum_over read: 16 neighbours, or the one element.
+struct ReadSixteen {
+  Sixteen operator()(const float* from) const { return Sixteen::load(from); }
+};
+struct ReadOne {
   float operator()(const float* from) const { return *from; }
 };
 
 /// The lanes' combination, as a tree: each with the one half of them further on, until one is left.
+template <int L, class Combine>
+inline float fold_row(const Row<L>& row, const Combine& combine) {
+  if constexpr (L == 16)
+    return fold_row<8>(combine(__builtin_shufflevector(row, row, 0, 1, 2, 3, 4, 5, 6, 7),
+                               __builtin_shufflevector(row, row, 8, 9, 10, 11, 12, 13, 14, 15)),
+                       combine);
+  else if constexpr (L == 8)
+    return fold_row<4>(
+        combine(__builtin_shufflevector(row, row, 0, 1, 2, 3), __builtin_shufflevector(row, row, 4, 5, 6, 7)), combine);
+  else
+    return combine(combine(row[0], row[2]), combine(row[1], row[3]));
+}
+
 template <class Combine>
-inline float fold(Row<16> row, const Combine& combine) {
-  const Row<8> eight = combine(__builtin_shufflevector(row, row, 0, 1, 2, 3, 4, 5, 6, 7),
-                               __builtin_shufflevector(row, row, 8, 9, 10, 11, 12, 13, 14, 15));
-  const Row<4> four =
-      combine(__builtin_shufflevector(eight, eight, 0, 1, 2, 3), __builtin_shufflevector(eight, eight, 4, 5, 6, 7));
-  return combine(combine(four[0], four[2]), combine(four[1], four[3]));
+inline float fold(Sixteen all, const Combine& combine) {
+  Register* r = all.registers;
+  for (int half = Sixteen::kRegisters / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) r[i] = combine(r[i], r[i + half]);
+  return fold_row<kRegisterLanes>(r[0], combine);
 }
 
 /// The sum over i < count of term(read, i), which computes with what read(array + i) gives. In 32 partial sums that are
 /// folded as a tree, the same on every instruction set.
 template <class Term>
 inline float sum_over(int64_t count, const Term& term) {
-  Row<16> first{}, second{};
+  Sixteen first, second;
   int64_t i = 0;
   for (; i + 32 <= count; i += 32) {
-    first += term(Sixteen(), i);
-    second += term(Sixteen(), i + 16);
+    first += term(ReadSixteen(), i);
+    second += term(ReadSixteen(), i + 16);
   }
   if (i + 16 <= count) {
-    first += term(Sixteen(), i);
+    first += term(ReadSixteen(), i);
     i += 16;
   }
   float rest = 0;
-  for (; i < count; ++i) rest += term(Single(), i);
+  for (; i < count; ++i) rest += term(ReadOne(), i);
   return fold(first + second, [](auto a, auto b) { return a + b; }) + rest;
 }
 
 /// Of at least one value.
 inline float largest_of(const float* values, int64_t count) {
   const auto larger = [](auto a, auto b) { return a > b ? a : b; };
+  const auto larger_at = [&](int64_t i, const Sixteen& than) {
+    const Sixteen here = Sixteen::load(values + i);
+    return Sixteen::made([&](int r) { return larger(here.registers[r], than.registers[r]); });
+  };
   float largest = values[0];
   int64_t i = 0;
   if (count >= 16) {
-    Row<16> first = load<16>(values), second = first;
+    Sixteen first = Sixteen::load(values), second = first;
     for (i = 16; i + 32 <= count; i += 32) {
-      first = larger(load<16>(values + i), first);
-      second = larger(load<16>(values + i + 16), second);
+      first = larger_at(i, first);
+      second = larger_at(i + 16, second);
     }
-    for (; i + 16 <= count; i += 16) first = larger(load<16>(values + i), first);
-    largest = fold(larger(first, second), larger);
+    for (; i + 16 <= count; i += 16) first = larger_at(i, first);
+    largest = fold(Sixteen::made([&](int r) { return larger(first.registers[r], second.registers[r]); }), larger);
   }
   for (; i < count; ++i) largest = larger(values[i], largest);
   return largest;

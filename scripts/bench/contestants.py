@@ -104,10 +104,10 @@ def contestants(model, case, a):
         for name, devices in OURS.items():
             calls[name, precision, False] = functools.partial(dptrain, case, a, devices, precision, False)
         for name, arguments in PYTORCH.items():
-            if name in a.peers:
+            if name in a.peers and precision in a.peer_precisions:
                 calls[name, precision, False] = functools.partial(pytorch, model, case, a, arguments, precision)
     for name, contexts in MXNET.items():
-        if name in a.peers and case.mxnet:
+        if name in a.peers and case.mxnet and "fp32" in a.peer_precisions:
             calls[name, "fp32", False] = functools.partial(mxnet, model, case, a, contexts)
     for name, devices in OURS.items():
         calls[name, "fp32", True] = functools.partial(dptrain, case, a, devices, "fp32", True)

@@ -79,6 +79,8 @@ def table(head, rows):
 def not_measured(report):
     lines = [f"- {what}" for what in report["lacks"]]
     lines += [f"- {TITLES[name]}: left out by --peers" for name in PEERS if name not in report["peers"]]
+    lines += [f"- peers in {precision}: left out by --peer-precisions" for precision in PRECISIONS
+              if precision not in report["peer_precisions"]]
     models = {}  # by what is absent, and why for the first of them
     for row in report["rows"]:
         for name, why in row["absent"].items():

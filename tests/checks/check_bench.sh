@@ -41,6 +41,8 @@ import pathlib
 import sys
 
 import bench_speed
+from bench.cases import CASES, PEERS
+from bench.contestants import contestants
 from expectations import end, expect, expect_lines
 
 folder = pathlib.Path(sys.argv[1])
@@ -66,6 +68,12 @@ expect(again == [{"pytorch_fast fp32": failed}, {}], f"tried again are {again}")
 expect_lines((folder / "speed.md").read_text(),
              ("| lenet, batch 256 | fp32 |", f"- pytorch_ddp bf16 of lenet: {failed}; tried again",
               f"- pytorch_fast fp32 of lenet: tried again in 1 of 2 rounds: {failed}"))
+# Precisions in which peers take too long can be left out, dptrain's are measured all the same.
+fp32_peers = contestants("lenet", CASES["lenet"], argparse.Namespace(peers=PEERS, peer_precisions=["fp32"]))
+expect({name for name, precision, _ in fp32_peers if precision == "bf16"} == {"single", "ddp"}, f"it measures {sorted(fp32_peers)}")
+expect({name for name, precision, _ in fp32_peers if precision == "fp32"} == {"single", "ddp", *PEERS}, f"it measures {sorted(fp32_peers)}")
+expect("- peers in bf16: left out by --peer-precisions" in bench_speed.document(dict(report, peer_precisions=["fp32"])),
+       "precisions that are left out aren't told of")
 # Where others always disturb, the other models' figures are kept.
 bench_speed.contestants = lambda *_: {("single", "fp32", False): lambda: dict(samples_per_s=1)}
 with contextlib.redirect_stderr(io.StringIO()):
