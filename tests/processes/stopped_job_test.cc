@@ -174,9 +174,10 @@ TEST_F(LaunchedTrainingTest, TheScriptsDeathStopsTheTrainingWithACheckpoint) {
     wait_until_trained(process);
     // Either forks now and then for what it asks the system.
     const auto looked = Clock::now();
-    while (scripts_in(folder_.path()) > 2 && seconds_since(looked) < 20)
+    size_t scripts = scripts_in(folder_.path());
+    for (; scripts > 2 && seconds_since(looked) < 20; scripts = scripts_in(folder_.path()))
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_EQ(scripts_in(folder_.path()), 2u) << "the script, and what watches over mpirun for it";
+    EXPECT_EQ(scripts, 2u) << "the script, and what watches over mpirun for it";
     process.signal(signal);
     const auto is_left = [this] { return is_running(pid(0)) || is_running(pid(1)) || scripts_in(folder_.path()) > 0; };
     const auto begun = Clock::now();
