@@ -20,7 +20,7 @@ target_compile_options(dptrain_kernels_avx2 PRIVATE -mavx2 -mfma)
 target_compile_options(dptrain_kernels_avx512 PRIVATE
   -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Says where a vector is wider than registers, or computed float by float for another reason: ten times as slow.
+  # Says where a vector is wider than registers, or computed float by float for another reason.
   foreach(isa avx2 avx512)
     target_compile_options(dptrain_kernels_${isa} PRIVATE -Wvector-operation-performance)
   endforeach()

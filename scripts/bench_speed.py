@@ -101,7 +101,7 @@ def main():
     p.add_argument("--only", type=listed(CASES), default=list(CASES), help="models, of " + ", ".join(CASES))
     p.add_argument("--peers", type=listed(PEERS), default=list(PEERS), help="of " + ", ".join(PEERS))
     p.add_argument("--peer-precisions", type=listed(PRECISIONS), default=list(PRECISIONS),
-                   help="of fp32, bf16: without AVX-512 the bf16 of PyTorch takes ten times as long as its fp32, or longer")
+                   help="of fp32, bf16: without AVX-512 the bf16 of PyTorch takes six times as long as its fp32, or longer")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--disturbed", type=float, default=0.05, help="share of the machine that others may use meanwhile")
     p.add_argument("--quick", action="store_true", help="as few steps as run: shows that all works, the figures mean nothing")

@@ -37,9 +37,12 @@ void for_blocks_of(int64_t lanes, const Of& of) {
 /// Calls of<L>(first) for blocks of L lanes that cover them all; false where they are too few.
 template <class Of>
 bool for_each_block(int64_t lanes, const Of& of) {
-  constexpr int kFewest = kRegisterLanes < 8 ? kRegisterLanes : 8;
-  if (lanes < 8) return false;
-  lanes < kRegisterLanes ? for_blocks_of<kFewest>(lanes, of) : for_blocks_of<kRegisterLanes>(lanes, of);
+  constexpr int kFewest = 8;
+  if (lanes < kFewest) return false;
+  if (lanes >= kRegisterLanes)
+    for_blocks_of<kRegisterLanes>(lanes, of);
+  else if constexpr (kRegisterLanes > kFewest)
+    for_blocks_of<kFewest>(lanes, of);
   return true;
 }
 

@@ -1,20 +1,17 @@
 #include "ops/square_sum_kernels.h"
 
+#include "ops/vector_lanes.h"
+
 // Compiled once for each instruction set, see cmake/DptrainKernels.cmake. However wide its vectors are, the sum is the
 // same, as it is exact.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kWidth = 8;
-#elif defined(__AVX2__)
-constexpr int kWidth = 4;
-#else
-constexpr int kWidth = 2;
-#endif
+/// Doubles of a register.
+constexpr int kWidth = kRegisterLanes / 2;
 typedef double Vector __attribute__((vector_size(8 * kWidth)));
-typedef float Floats __attribute__((vector_size(4 * kWidth), aligned(4)));
+using Floats = Row<kWidth>;
 
 /// Each lane gets at most 64 squares of a block: as long as their pieces have 47 bits, its sum has 53.
 constexpr int kLanes = 16, kVectors = kLanes / kWidth;
