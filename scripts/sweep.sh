@@ -2,7 +2,7 @@
 # Trains every combination of the values given, each in DIR/<the first 16 digits of its configuration's hash>, and ends with a
 # table of all runs in DIR, also in table.md and table.json there. What is finished is skipped and what was begun goes on, so that
 # a killed sweep continues when it is run again. Any number of sweeps may work on one DIR at a time: a run that another trains is
-# left to it, and waited for at the end.
+# left to it, and waited for at the end. What dptrain refuses is told before anything is trained.
 #
 # Usage: scripts/sweep.sh --config F [--out DIR] KEY=VALUE[,VALUE...]... [-- flags of dptrain, such as --devices cpu:0]
 #   --config   the experiment: a YAML file, or the name of one in configs/
@@ -135,30 +135,40 @@ count=${#combinations[@]}
 report() {
   echo "[$(($1 + 1))/$count] ${combinations[$1]//$'\t'/ }: $2"
 }
-# note_failure NUMBER CODE: the last line on stderr is the root cause.
+# The last line on dptrain's stderr, which is the root cause.
+last_sentence() { tail -n 1 "$scratch/err" | sed -E 's/^(\[[a-z]+ [0-9]+\] )?dptrain: //'; }
+# note_failure NUMBER CODE SENTENCE
 note_failure() {
-  report "$1" "FAILED with $2: $(tail -n 1 "$scratch/err" | sed -E 's/^(\[[a-z]+ [0-9]+\] )?dptrain: //')"
+  report "$1" "FAILED with $2: $3"
   ((worst >= $2)) || worst=$2
 }
 
-# Of each combination, as soon as it is known.
+# Of each combination; empty where dptrain refuses it.
 directories=()
+
+# sets_of NUMBER: its flags for dptrain, in 'sets'.
+sets_of() {
+  local assignments assignment
+  sets=()
+  IFS=$'\t' read -r -a assignments <<< "${combinations[$1]}"
+  for assignment in "${assignments[@]}"; do sets+=(--set "$assignment"); done
+}
+
+# resolve NUMBER: dptrain's exit code, which is not 0 where it refuses the combination.
+resolve() {
+  local sets status=0
+  sets_of "$1"
+  "$binary" --config "$config" "${sets[@]}" "${flags[@]}" --dump-config > "$scratch/config" 2> "$scratch/err" || status=$?
+  end_if_stopping "$status"
+  directories[$1]=
+  ((status != 0)) || directories[$1]=$out/$(sed -n 's/^# config_hash: \(.\{16\}\).*/\1/p' "$scratch/config")
+  return "$status"
+}
 
 # train NUMBER: 1 where another process trains it just now, else 0.
 train() {
-  local sets=() assignments assignment directory status=0
-  IFS=$'\t' read -r -a assignments <<< "${combinations[$1]}"
-  for assignment in "${assignments[@]}"; do sets+=(--set "$assignment"); done
-  if [[ -z ${directories[$1]:-} ]]; then
-    "$binary" --config "$config" "${sets[@]}" "${flags[@]}" --dump-config > "$scratch/config" 2> "$scratch/err" || status=$?
-    end_if_stopping "$status"
-    if ((status != 0)); then
-      note_failure "$1" "$status"
-      return 0
-    fi
-    directories[$1]=$out/$(sed -n 's/^# config_hash: \(.\{16\}\).*/\1/p' "$scratch/config")
-  fi
-  directory=${directories[$1]}
+  local sets directory=${directories[$1]} status=0
+  sets_of "$1"
   if grep -qsE '"exit": *0,' "$directory/summary.json"; then
     report "$1" "is trained, $directory"
     return 0
@@ -183,16 +193,35 @@ train() {
     129 | 130 | 143) end_if_stopping "$status" "in ${combinations[$1]//$'\t'/ }" ;;
     74)
       ! grep -q 'another process is writing this run directory' "$scratch/err" || return 1
-      note_failure "$1" 74
+      note_failure "$1" 74 "$(last_sentence)"
       ;;
-    *) note_failure "$1" "$status" ;;
+    *) note_failure "$1" "$status" "$(last_sentence)" ;;
   esac
 }
+
+# What can't be trained is known before hours are spent on the others. What is wrong with all of them alike, such as a key's
+# name, is said once.
+refused=()
+codes=()
+sentences=()
+for ((number = 0; number < count; ++number)); do
+  code=0
+  resolve "$number" || code=$?
+  if ((code != 0)); then
+    refused+=("$number")
+    codes+=("$code")
+    sentences+=("$(last_sentence)")
+  fi
+done
+if ((${#refused[@]} == count)) && [[ $(printf '%s\n' "${sentences[@]}" | sort -u | wc -l) == 1 ]]; then
+  fail "${codes[0]}" "${sentences[0]}"
+fi
+for i in "${!refused[@]}"; do note_failure "${refused[i]}" "${codes[i]}" "${sentences[i]}"; done
 
 waiting=()
 pause=1
 for ((number = 0; number < count; ++number)); do
-  train "$number" || waiting+=("$number")
+  [[ -z ${directories[number]} ]] || train "$number" || waiting+=("$number")
 done
 while ((${#waiting[@]} > 0)); do
   sleep "$pause" || true

@@ -307,12 +307,29 @@ TEST_F(SweepTest, AKeyThatIsGivenTwiceIsRefused) {
   }
 }
 
+TEST_F(SweepTest, WhatIsWrongWithAllIsSaidOnceAndNothingIsTrained) {
+  for (const auto& [arguments, code, sentence] :
+       {std::tuple("learning_rat=0.1,0.2,0.3", 78, "unknown key, did you mean 'learning_rate'?"),
+        {"batch_size=32,64 -- --set model=lenett", 78, "lenet"},
+        {"batch_size=32,64 -- --devices cuda", 78, "cuda"}}) {
+    SCOPED_TRACE(arguments);
+    const Finished finished = bash(std::string("sweep ") + arguments);
+    EXPECT_EQ(finished.exit, code) << finished.out;
+    EXPECT_EQ(lines_of(finished.err).size(), 1u) << finished.err;
+    EXPECT_EQ(finished.err.find("sweep: "), 0u) << finished.err;
+    EXPECT_NE(finished.err.find(sentence), std::string::npos) << finished.err;
+    EXPECT_EQ(finished.out, "");
+    EXPECT_FALSE(exists("swept"));
+  }
+}
+
 TEST_F(SweepTest, ARunThatFailsIsToldAndTheOthersGoOn) {
   const Finished finished =
       bash("sweep learning_rate=1e30,0.05,-1 'strategy=single,{name: ddp, overlap: false}' -- --devices cpu:0");
   EXPECT_EQ(finished.exit, 79) << "the highest code\n" << finished.out;
   EXPECT_EQ(count(finished.out, "FAILED with 79: "), 2u) << finished.out;
   EXPECT_EQ(count(finished.out, "FAILED with 78: --set: learning_rate"), 2u) << finished.out;
+  EXPECT_LT(finished.out.rfind("FAILED with 78: "), finished.out.find("[1/6] ")) << "refused after hours of training";
   EXPECT_EQ(count(finished.out, "trained now"), 2u);
   EXPECT_EQ(count(finished.out, "training diverged"), 2u) << "the sentence of the run";
   EXPECT_NE(finished.out.find("strategy={name: ddp, overlap: false}: trained now"), std::string::npos);
