@@ -40,11 +40,18 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 [[ $setup == false ]] || "$root/scripts/setup.sh"
 "$root/scripts/build.sh" --preset "$preset"
 
+# A test that computes takes three jobs, one of several processes a job (tests/CMakeLists.txt): as many of the former as there are
+# cores, and a GiB for each job.
+jobs=$((3 * $(nproc)))
+gib=$(awk '$1 == "MemAvailable:" {print int($2 / 1048576)}' /proc/meminfo)
+((jobs <= gib)) || jobs=$gib
+((jobs >= 6)) || jobs=6
+
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 cd "$root"
 code=0
-ctest --preset "$preset" "$@" 2>&1 | tee "$output" || code=$?
+ctest --preset "$preset" -j "$jobs" "$@" 2>&1 | tee "$output" || code=$?
 
 # What a skipped test said: GoogleTest writes 'FILE:LINE: Skipped' and the reason below it; the checks' last line is it.
 skip_reasons() {
