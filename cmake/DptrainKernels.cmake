@@ -8,23 +8,21 @@ target_compile_options(dptrain_kernel_math INTERFACE -fno-trapping-math -fno-mat
 
 file(GLOB kernel_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/lib/ops/*_kernels.cc")
 foreach(isa baseline avx2 avx512)
-  add_library(dptrain_kernels_${isa} OBJECT ${kernel_sources})
+  set(sources ${kernel_sources})
+  if(isa STREQUAL "baseline")
+    # Winograd's are for images in blocks of 8 channels or more, which 4 lanes don't hold.
+    list(FILTER sources EXCLUDE REGEX "/winograd_")
+  endif()
+  add_library(dptrain_kernels_${isa} OBJECT ${sources})
   target_include_directories(dptrain_kernels_${isa} PRIVATE "${CMAKE_SOURCE_DIR}/lib")
   target_link_libraries(dptrain_kernels_${isa} PRIVATE dptrain_compiler dptrain_kernel_math)
   target_compile_definitions(dptrain_kernels_${isa} PRIVATE DPTRAIN_ISA_NAMESPACE=${isa})
-  # Vectors wider than a register are passed between functions of one file only, so that the ABI doesn't matter.
-  target_compile_options(dptrain_kernels_${isa} PRIVATE -O3 -Wno-psabi)
+  target_compile_options(dptrain_kernels_${isa} PRIVATE -O3)
   target_sources(dptrain_ops PRIVATE $<TARGET_OBJECTS:dptrain_kernels_${isa}>)
 endforeach()
 target_compile_options(dptrain_kernels_avx2 PRIVATE -mavx2 -mfma)
 target_compile_options(dptrain_kernels_avx512 PRIVATE
   -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Says where a vector is wider than registers, or computed float by float for another reason.
-  foreach(isa avx2 avx512)
-    target_compile_options(dptrain_kernels_${isa} PRIVATE -Wvector-operation-performance)
-  endforeach()
-endif()
 
 # Kernels that multiply bf16, lib/ops/*_bf16.cc, once for each unit that does so faster than f32 is multiplied: without one the
 # machine takes other ways, not other copies.
@@ -40,3 +38,10 @@ foreach(unit amx avx512_bf16)
   target_sources(dptrain_ops PRIVATE $<TARGET_OBJECTS:dptrain_kernels_${unit}>)
 endforeach()
 target_compile_options(dptrain_kernels_amx PRIVATE -mamx-tile -mamx-bf16)
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Says where a vector is computed float by float. Without AVX2 some operations are, as there are no instructions for them.
+  foreach(isa avx2 avx512 avx512_bf16 amx)
+    target_compile_options(dptrain_kernels_${isa} PRIVATE -Wvector-operation-performance)
+  endforeach()
+endif()

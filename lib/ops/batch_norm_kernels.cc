@@ -22,9 +22,10 @@ Row<L> positive_part(Row<L> y) {
   return y <= 0.f ? Row<L>{} : y;
 }
 
-// Chunks fall into blocks of a register's lanes, or of 8, whose rows are `stride` floats apart: a block of channels is
-// one or two, rows of nhwc and of features are several. Fewer lanes (plain images, nhwc of few channels) are rare and
-// take plain loops.
+// Chunks fall into blocks of a register's lanes, or of fewer where there aren't as many, whose rows are `stride` floats
+// apart: a block of channels is one or several, rows of nhwc and of features are many. Fewer lanes yet (plain images,
+// nhwc of few channels) are rare and take plain loops.
+constexpr int kFewest = 8;
 
 template <int L, class Of>
 void for_blocks_of(int64_t lanes, const Of& of) {
@@ -37,7 +38,6 @@ void for_blocks_of(int64_t lanes, const Of& of) {
 /// Calls of<L>(first) for blocks of L lanes that cover them all; false where they are too few.
 template <class Of>
 bool for_each_block(int64_t lanes, const Of& of) {
-  constexpr int kFewest = 8;
   if (lanes < kFewest) return false;
   if (lanes >= kRegisterLanes)
     for_blocks_of<kRegisterLanes>(lanes, of);
@@ -165,7 +165,7 @@ void statistics(const float* x, int64_t positions, int64_t lanes, float* mean, f
 /// In blocks of lanes; false where they are too few.
 bool normalize_blocks(const BatchNormChunk& chunk, const BatchNormAddend& addend, float* y) {
   const int64_t added = addend.rows == nullptr ? 0 : addend.lanes;
-  if (chunk.lanes < 8 || (added > 0 && added < 8)) return false;
+  if (chunk.lanes < kFewest || (added > 0 && added < kFewest)) return false;
   // First the blocks with lanes that nothing is added to, then those of the addend write over the others of these.
   if (added < chunk.lanes)
     for_each_block(chunk.lanes, [&]<int L>(int64_t first) {

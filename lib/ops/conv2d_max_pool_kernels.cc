@@ -9,9 +9,9 @@ namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
 /// Rows of windows that are short beside a vector are read by halves of one.
-constexpr int kHalf = kProductLanes / 2;
+constexpr int kHalf = kRegisterLanes / 2;
 
-int64_t lanes_for(int64_t width) { return width <= kHalf ? kHalf : kProductLanes; }
+int64_t lanes_for(int64_t width) { return width <= kHalf ? kHalf : kRegisterLanes; }
 
 int64_t width_in_vectors(int64_t width) {
   const int64_t lanes = lanes_for(width);
@@ -24,7 +24,7 @@ void mask(const float* gradients, const uint8_t* places, int64_t count, float* t
 
 /// A copy of shares, and of some behind them.
 void copy_shares(const Share* from, int64_t count, Share* to) {
-  typedef int64_t Shares __attribute__((vector_size(4 * kProductLanes), aligned(4), may_alias));
+  typedef int64_t Shares __attribute__((vector_size(4 * kRegisterLanes), aligned(4), may_alias));
   constexpr int64_t kAtOnce = sizeof(Shares) / sizeof(Share);
   static_assert(kAtOnce <= kShareMargin);
   for (int64_t i = 0; i < count; i += kAtOnce)
@@ -137,7 +137,7 @@ void add_shares(const ShareSums& p) {
         if (lanes == kHalf)
           add_vectors<kHalf, 1>(p, output, window, vector, count);
         else
-          add_vectors<kProductLanes>(p, output, window, vector, count);
+          add_vectors<kRegisterLanes>(p, output, window, vector, count);
       }
 }
 
@@ -189,7 +189,7 @@ void spread_shares(const ShareSpread& p) {
       if (lanes == kHalf)
         spread_vectors<kHalf, 1>(p, window, vector, count);
       else
-        spread_vectors<kProductLanes>(p, window, vector, count);
+        spread_vectors<kRegisterLanes>(p, window, vector, count);
     }
 }
 

@@ -4,8 +4,8 @@
 
 #include "ops/vector_lanes.h"
 
-// Functions of one float without branches or calls, so that the compiler vectorizes loops over them. For *_kernels.cc
-// only: each instruction set gets its own, which no other file can see.
+// Functions of a float, or of a register of them, without branches or calls, so that the compiler vectorizes loops over
+// them. For *_kernels.cc and *_bf16.cc only: each instruction set gets its own, which no other file can see.
 //
 // The polynomials are those of the Cephes library's single precision functions (S. Moshier, netlib.org/cephes: expf.c,
 // tanhf.c), where nothing else is said.
@@ -36,8 +36,8 @@ inline float exp_of(float x, float rest = 0.f) {
   // log(2) in two parts: n times the first is exact.
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f + rest;
   const float value = polynomial(r, kCoefficients) * r * r + r + 1.f;
-  // 2^n times it: n is added to its exponent.
-  return x < -87.f ? 0.f : float_of(bits_of(value) + (bits_of(rounded) << 23));
+  // The lowest bits of `rounded` make 2^n. A factor leaves a NaN one; added to the exponent they might not.
+  return x < -87.f ? 0.f : value * float_of((bits_of(rounded) << 23) + 0x3f800000);
 }
 
 /// 2^x in each lane, for x up to 127: within 2 units in the last place, and 2^-100 where the result would be less, from
@@ -56,7 +56,7 @@ inline Register exp2_of(Register x) {
   const Register capped = x < -100.f ? Register{} - 100.f : x;
   const Register rounded = capped + kRound;
   const Register value = polynomial(capped - (rounded - kRound), kCoefficients);
-  return __builtin_bit_cast(Register, __builtin_bit_cast(Places, value) + (__builtin_bit_cast(Places, rounded) << 23));
+  return value * __builtin_bit_cast(Register, (__builtin_bit_cast(Places, rounded) << 23) + 0x3f800000);
 }
 inline Sixteen exp2_of(const Sixteen& x) {
   return Sixteen::made([&](int i) { return exp2_of(x.registers[i]); });

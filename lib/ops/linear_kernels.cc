@@ -47,18 +47,18 @@ void pack_tiles(const float* x, int64_t stride, int64_t depth, int64_t columns, 
 template <int R, bool Tiled>
 [[gnu::noinline]] void multiply_rows(const LinearRows& p, const float* __restrict x, const float* start,
                                      int64_t start_stride, float* y, int64_t y_stride) {
-  using Vector = Row<kProductLanes>;
+  using Vector = Row<kRegisterLanes>;
   Vector sums[R][2];
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r) {
-    sums[r][0] = load<kProductLanes>(start + r * start_stride);
-    sums[r][1] = load<kProductLanes>(start + r * start_stride + kProductLanes);
+    sums[r][0] = load<kRegisterLanes>(start + r * start_stride);
+    sums[r][1] = load<kRegisterLanes>(start + r * start_stride + kRegisterLanes);
   }
   const float* __restrict panel = p.panel;
   const int64_t depth = p.depth, x_stride = p.x_stride;
   for (int64_t k = 0; k < depth; ++k) {
-    const Vector left = load<kProductLanes>(panel + k * kPanel),
-                 right = load<kProductLanes>(panel + k * kPanel + kProductLanes);
+    const Vector left = load<kRegisterLanes>(panel + k * kPanel),
+                 right = load<kRegisterLanes>(panel + k * kPanel + kRegisterLanes);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       const float value = Tiled ? x[k * kTileRows + r] : x[r * x_stride + k];
@@ -75,9 +75,9 @@ template <int R, bool Tiled>
   }
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r) {
-    float *left = y + r * y_stride, *right = left + kProductLanes;
-    store<kProductLanes>(left, p.accumulate ? load<kProductLanes>(left) + sums[r][0] : sums[r][0]);
-    store<kProductLanes>(right, p.accumulate ? load<kProductLanes>(right) + sums[r][1] : sums[r][1]);
+    float *left = y + r * y_stride, *right = left + kRegisterLanes;
+    store<kRegisterLanes>(left, p.accumulate ? load<kRegisterLanes>(left) + sums[r][0] : sums[r][0]);
+    store<kRegisterLanes>(right, p.accumulate ? load<kRegisterLanes>(right) + sums[r][1] : sums[r][1]);
   }
 }
 

@@ -14,20 +14,11 @@ struct Group {
   static constexpr int kLanes = L;
   using Floats = Row<L>;
   using Ints = typename Lanes<L>::Places;
-  // Bytes become numbers by way of these: GCC 12 takes them one by one otherwise.
-  using Halves = typename Lanes<L>::Halves;
-  using Bytes = typename Lanes<L>::Bytes;
 
   static Floats read(const float* from) { return load<L>(from); }
   static void write(float* to, Floats floats) { store<L>(to, floats); }
-  static Ints read_bytes(const uint8_t* from) {
-    const Halves halves = __builtin_convertvector(*reinterpret_cast<const Bytes*>(from), Halves);
-    return __builtin_convertvector(halves, Ints);
-  }
-  static void write_bytes(uint8_t* to, Ints ints) {
-    const Halves halves = __builtin_convertvector(ints, Halves);
-    *reinterpret_cast<Bytes*>(to) = __builtin_convertvector(halves, Bytes);
-  }
+  static Ints read_bytes(const uint8_t* from) { return load_bytes<L>(from); }
+  static void write_bytes(uint8_t* to, Ints ints) { store_bytes<L>(to, ints); }
 };
 
 /// One lane: no vector.

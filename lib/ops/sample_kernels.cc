@@ -2,6 +2,7 @@
 
 #include "ops/max_pool_place.h"
 #include "ops/small_product.h"
+#include "ops/vector_lanes.h"
 
 // Compiled once for each instruction set, see cmake/DptrainKernels.cmake.
 
@@ -10,9 +11,6 @@ namespace {
 
 using Vector = Register;
 using Places = Lanes<kRegisterLanes>::Places;
-// Bytes become numbers by way of these: GCC 12 takes them one by one otherwise.
-using Halves = Lanes<kRegisterLanes>::Halves;
-using Bytes = Lanes<kRegisterLanes>::Bytes;
 
 /// Rows of tiles that are about equal, as a small one leaves its sums waiting for each other.
 int64_t rows_of_tile(int64_t rows) {
@@ -33,7 +31,7 @@ template <int R, int V>
     const float* __restrict images = p.images + pixel * p.image_pixel + segment * p.image_segment;
     for (int64_t k = 0; k < depth; ++k) {
       Vector image[V];
-      for (int v = 0; v < V; ++v) image[v] = load<kProductLanes>(images + (k * V + v) * kProductLanes);
+      for (int v = 0; v < V; ++v) image[v] = load<kRegisterLanes>(images + (k * V + v) * kRegisterLanes);
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r) {
         const float weight = weights[r * stride + k];
@@ -45,8 +43,8 @@ template <int R, int V>
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < V; ++v) {
       const Vector sum = sums[r][v];
-      store<kProductLanes>(p.y + ((pixel * p.rows + row + r) * V + v) * kProductLanes,
-                           p.relu ? (sum <= 0 ? Vector{} : sum) : sum);
+      store<kRegisterLanes>(p.y + ((pixel * p.rows + row + r) * V + v) * kRegisterLanes,
+                            p.relu ? (sum <= 0 ? Vector{} : sum) : sum);
     }
 }
 
@@ -67,14 +65,14 @@ void multiply(const SampleProduct& p, int64_t vectors) {
 }
 
 void max_pool(const SampleMaxima& p, int64_t vectors) {
-  const int64_t pixel = p.channels * vectors * kProductLanes;
+  const int64_t pixel = p.channels * vectors * kRegisterLanes;
   for (int64_t i = 0; i < p.pixels; ++i)
-    for (int64_t lane = 0; lane < pixel; lane += kProductLanes) {
+    for (int64_t lane = 0; lane < pixel; lane += kRegisterLanes) {
       Vector best = Vector{} - __builtin_inff();
       Places place{};
       for (int64_t u = 0; u < p.kernel; ++u)
         for (int64_t v = 0; v < p.kernel; ++v) {
-          const Vector value = load<kProductLanes>(p.x + u * p.x_row + (i * p.kernel + v) * pixel + lane);
+          const Vector value = load<kRegisterLanes>(p.x + u * p.x_row + (i * p.kernel + v) * pixel + lane);
           const Places larger = (value > best) | (value != value);
           best = larger ? value : best;
           place = larger ? Places{} + static_cast<int32_t>(u * p.kernel + v) : place;
@@ -84,29 +82,28 @@ void max_pool(const SampleMaxima& p, int64_t vectors) {
         best = cut ? Vector{} : best;
         place = cut ? Places{} + int32_t{kNoPlace} : place;
       }
-      store<kProductLanes>(p.y + i * pixel + lane, best);
-      *reinterpret_cast<Bytes*>(p.places + i * pixel + lane) =
-          __builtin_convertvector(__builtin_convertvector(place, Halves), Bytes);
+      store<kRegisterLanes>(p.y + i * pixel + lane, best);
+      store_bytes<kRegisterLanes>(p.places + i * pixel + lane, place);
     }
 }
 
 void gather(const float* from, int64_t stride, int64_t samples, int64_t length, int64_t vectors, float* to) {
-  const int64_t lanes = vectors * kProductLanes;
+  const int64_t lanes = vectors * kRegisterLanes;
   for (int64_t vector = 0; vector < vectors; ++vector) {
-    const int64_t first = vector * kProductLanes;
+    const int64_t first = vector * kRegisterLanes;
     const auto is_there = [=](int64_t lane) { return first + lane < samples; };
     int64_t i = 0;
-    for (; i + kProductLanes <= length; i += kProductLanes) {
-      Vector block[kProductLanes];
+    for (; i + kRegisterLanes <= length; i += kRegisterLanes) {
+      Vector block[kRegisterLanes];
 #pragma GCC unroll 16
-      for (int r = 0; r < kProductLanes; ++r)
-        block[r] = is_there(r) ? load<kProductLanes>(from + (first + r) * stride + i) : Vector{};
+      for (int r = 0; r < kRegisterLanes; ++r)
+        block[r] = is_there(r) ? load<kRegisterLanes>(from + (first + r) * stride + i) : Vector{};
       transpose(block);
 #pragma GCC unroll 16
-      for (int r = 0; r < kProductLanes; ++r) store<kProductLanes>(to + (i + r) * lanes + first, block[r]);
+      for (int r = 0; r < kRegisterLanes; ++r) store<kRegisterLanes>(to + (i + r) * lanes + first, block[r]);
     }
     for (; i < length; ++i)
-      for (int64_t lane = 0; lane < kProductLanes; ++lane)
+      for (int64_t lane = 0; lane < kRegisterLanes; ++lane)
         to[i * lanes + first + lane] = is_there(lane) ? from[(first + lane) * stride + i] : 0.f;
   }
 }
@@ -123,19 +120,19 @@ void for_blocks(int64_t length, int64_t at_once, const Block& block, const Rest&
 }
 
 void scatter(const float* from, int64_t samples, int64_t length, int64_t vectors, float* to, int64_t stride) {
-  const int64_t lanes = vectors * kProductLanes;
-  for (int64_t first = 0; first < samples; first += kProductLanes) {
-    const int64_t count = samples - first < kProductLanes ? samples - first : kProductLanes;
+  const int64_t lanes = vectors * kRegisterLanes;
+  for (int64_t first = 0; first < samples; first += kRegisterLanes) {
+    const int64_t count = samples - first < kRegisterLanes ? samples - first : kRegisterLanes;
     for_blocks(
-        length, kProductLanes,
+        length, kRegisterLanes,
         [&](int64_t i) {
-          Vector block[kProductLanes];
+          Vector block[kRegisterLanes];
 #pragma GCC unroll 16
-          for (int r = 0; r < kProductLanes; ++r) block[r] = load<kProductLanes>(from + (i + r) * lanes + first);
+          for (int r = 0; r < kRegisterLanes; ++r) block[r] = load<kRegisterLanes>(from + (i + r) * lanes + first);
           transpose(block);
 #pragma GCC unroll 16
-          for (int r = 0; r < kProductLanes; ++r)
-            if (r < count) store<kProductLanes>(to + (first + r) * stride + i, block[r]);
+          for (int r = 0; r < kRegisterLanes; ++r)
+            if (r < count) store<kRegisterLanes>(to + (first + r) * stride + i, block[r]);
         },
         [&](int64_t i) {
           for (int64_t lane = 0; lane < count; ++lane) to[(first + lane) * stride + i] = from[i * lanes + first + lane];
@@ -146,28 +143,26 @@ void scatter(const float* from, int64_t samples, int64_t length, int64_t vectors
 /// Four bytes of each lane as the bits of a number.
 Vector four_rows(const uint8_t* from, int64_t lanes) {
   Places rows[4];
-  for (int r = 0; r < 4; ++r)
-    rows[r] = __builtin_convertvector(
-        __builtin_convertvector(*reinterpret_cast<const Bytes*>(from + r * lanes), Halves), Places);
+  for (int r = 0; r < 4; ++r) rows[r] = load_bytes<kRegisterLanes>(from + r * lanes);
   return reinterpret_cast<Vector>(rows[0] | rows[1] << 8 | rows[2] << 16 | rows[3] << 24);
 }
 
 void scatter_places(const uint8_t* from, int64_t samples, int64_t length, int64_t vectors, uint8_t* to,
                     int64_t stride) {
-  constexpr int64_t kAtOnce = 4 * kProductLanes;
+  constexpr int64_t kAtOnce = 4 * kRegisterLanes;
   typedef uint8_t Block __attribute__((vector_size(kAtOnce), aligned(1)));
-  const int64_t lanes = vectors * kProductLanes;
-  for (int64_t first = 0; first < samples; first += kProductLanes) {
-    const int64_t count = samples - first < kProductLanes ? samples - first : kProductLanes;
+  const int64_t lanes = vectors * kRegisterLanes;
+  for (int64_t first = 0; first < samples; first += kRegisterLanes) {
+    const int64_t count = samples - first < kRegisterLanes ? samples - first : kRegisterLanes;
     for_blocks(
         length, kAtOnce,
         [&](int64_t i) {
-          Vector block[kProductLanes];
+          Vector block[kRegisterLanes];
 #pragma GCC unroll 16
-          for (int r = 0; r < kProductLanes; ++r) block[r] = four_rows(from + (i + 4 * r) * lanes + first, lanes);
+          for (int r = 0; r < kRegisterLanes; ++r) block[r] = four_rows(from + (i + 4 * r) * lanes + first, lanes);
           transpose(block);
 #pragma GCC unroll 16
-          for (int r = 0; r < kProductLanes; ++r)
+          for (int r = 0; r < kRegisterLanes; ++r)
             if (r < count) *reinterpret_cast<Block*>(to + (first + r) * stride + i) = reinterpret_cast<Block>(block[r]);
         },
         [&](int64_t i) {
@@ -189,7 +184,7 @@ template <int R, int V>
     const float* __restrict gradients = y + i * p.width_of_y * outputs;
     for (int64_t j = 0; j < p.width_of_y; ++j) {
       Vector pixel[V];
-      for (int v = 0; v < V; ++v) pixel[v] = load<kProductLanes>(pixels + j * x_pixel + v * kProductLanes);
+      for (int v = 0; v < V; ++v) pixel[v] = load<kRegisterLanes>(pixels + j * x_pixel + v * kRegisterLanes);
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r) {
         const float gradient = gradients[j * outputs + r];
@@ -200,8 +195,8 @@ template <int R, int V>
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < V; ++v) {
-      float* sum = to + r * to_stride + v * kProductLanes;
-      store<kProductLanes>(sum, load<kProductLanes>(sum) + sums[r][v]);
+      float* sum = to + r * to_stride + v * kRegisterLanes;
+      store<kRegisterLanes>(sum, load<kRegisterLanes>(sum) + sums[r][v]);
     }
 }
 
@@ -213,14 +208,14 @@ void add_rows(const WindowSums& p, int64_t rows, const float* x, const float* y,
 }
 
 void add_windows(const WindowSums& p) {
-  const int64_t vectors = (p.width + kProductLanes - 1) / kProductLanes, of_window = vectors * kProductLanes;
+  const int64_t vectors = (p.width + kRegisterLanes - 1) / kRegisterLanes, of_window = vectors * kRegisterLanes;
   const int64_t to_stride = p.windows * of_window, at_once = rows_of_tile(p.outputs);
   for (int64_t output = 0; output < p.outputs; output += at_once) {
     const int64_t rows = p.outputs - output < at_once ? p.outputs - output : at_once;
     for (int64_t window = 0; window < p.windows; ++window)
       for (int64_t vector = 0; vector < vectors; vector += 2) {
-        const float* x = p.x + window * p.x_window + vector * kProductLanes;
-        float* to = p.to + output * to_stride + window * of_window + vector * kProductLanes;
+        const float* x = p.x + window * p.x_window + vector * kRegisterLanes;
+        float* to = p.to + output * to_stride + window * of_window + vector * kRegisterLanes;
         if (vector + 1 < vectors)
           add_rows<2>(p, rows, x, p.y + output, to, to_stride);
         else
@@ -237,13 +232,13 @@ void copy_windows_by(const WindowCopies& c) {
 }
 
 void copy_windows(const WindowCopies& c) {
-  2 * c.width <= kProductLanes ? copy_windows_by<kProductLanes / 2>(c) : copy_windows_by<kProductLanes>(c);
+  2 * c.width <= kRegisterLanes ? copy_windows_by<kRegisterLanes / 2>(c) : copy_windows_by<kRegisterLanes>(c);
 }
 
 }  // namespace
 
 extern const SampleKernels kSamples;
-const SampleKernels kSamples = {.lanes = kProductLanes,
+const SampleKernels kSamples = {.lanes = kRegisterLanes,
                                 .multiply = multiply,
                                 .max_pool = max_pool,
                                 .gather = gather,

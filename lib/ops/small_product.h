@@ -12,10 +12,10 @@ namespace {
 
 // A tile of the result is kept in registers: on AVX-512 24 of 32, on lesser machines 12 of 16, which leaves two for a
 // row of the right matrix and one for a number of the left. That many independent sums hide the latency of an addition.
-constexpr int kProductLanes = kRegisterLanes, kTileRows = kRegisterLanes == 16 ? 12 : 6;
+constexpr int kTileRows = kRegisterLanes == 16 ? 12 : 6;
 
 /// The right matrix is read in panels of this many columns, each [depth, kPanel]: a tile then reads it straight on.
-constexpr int64_t kPanel = 2 * kProductLanes;
+constexpr int64_t kPanel = 2 * kRegisterLanes;
 
 inline int64_t whole_panels(int64_t columns) { return (columns + kPanel - 1) / kPanel * kPanel; }
 
@@ -26,8 +26,8 @@ inline void pack_rows(const float* from, int64_t row_stride, int64_t rows, int64
     for (int64_t row = 0; row < rows; ++row, panels += kPanel) {
       const float* in = from + row * row_stride + column;
       if (count == kPanel) {
-        store<kProductLanes>(panels, load<kProductLanes>(in));
-        store<kProductLanes>(panels + kProductLanes, load<kProductLanes>(in + kProductLanes));
+        store<kRegisterLanes>(panels, load<kRegisterLanes>(in));
+        store<kRegisterLanes>(panels + kRegisterLanes, load<kRegisterLanes>(in + kRegisterLanes));
         continue;
       }
       for (int64_t c = 0; c < count; ++c) panels[c] = in[c];
@@ -42,18 +42,18 @@ inline void pack_columns(const float* from, int64_t row_stride, int64_t rows, in
   for (int64_t row = 0; row < rows; row += kPanel) {
     const int64_t count = rows - row < kPanel ? rows - row : kPanel;
     int64_t column = 0;
-    for (; count == kPanel && column + kProductLanes <= columns; column += kProductLanes) {
+    for (; count == kPanel && column + kRegisterLanes <= columns; column += kRegisterLanes) {
       for (int half = 0; half < 2; ++half) {
-        Row<kProductLanes> block[kProductLanes];
-        const float* in = from + (row + half * kProductLanes) * row_stride + column;
+        Row<kRegisterLanes> block[kRegisterLanes];
+        const float* in = from + (row + half * kRegisterLanes) * row_stride + column;
 #pragma GCC unroll 16
-        for (int r = 0; r < kProductLanes; ++r) block[r] = load<kProductLanes>(in + r * row_stride);
-        transpose<kProductLanes>(block);
+        for (int r = 0; r < kRegisterLanes; ++r) block[r] = load<kRegisterLanes>(in + r * row_stride);
+        transpose<kRegisterLanes>(block);
 #pragma GCC unroll 16
-        for (int c = 0; c < kProductLanes; ++c)
-          store<kProductLanes>(panels + c * kPanel + half * kProductLanes, block[c]);
+        for (int c = 0; c < kRegisterLanes; ++c)
+          store<kRegisterLanes>(panels + c * kPanel + half * kRegisterLanes, block[c]);
       }
-      panels += kProductLanes * kPanel;
+      panels += kRegisterLanes * kPanel;
     }
     for (; column < columns; ++column, panels += kPanel) {
       const float* in = from + row * row_stride + column;
@@ -77,7 +77,7 @@ struct SmallProduct {
 
 template <int R>
 inline void multiply_tile(const SmallProduct& p, int64_t row, int64_t column) {
-  using Vector = Row<kProductLanes>;
+  using Vector = Row<kRegisterLanes>;
   const float* a = p.a + row * p.a_row;
   const float* b = p.b + column * p.depth;
   float* c = p.c + row * p.c_row + column;
@@ -85,8 +85,8 @@ inline void multiply_tile(const SmallProduct& p, int64_t row, int64_t column) {
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = Vector{};
   for (int64_t k = 0; k < p.depth; ++k) {
-    const Vector left = load<kProductLanes>(b + k * kPanel),
-                 right = load<kProductLanes>(b + k * kPanel + kProductLanes);
+    const Vector left = load<kRegisterLanes>(b + k * kPanel),
+                 right = load<kRegisterLanes>(b + k * kPanel + kRegisterLanes);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       const float value = a[r * p.a_row + k * p.a_depth];
@@ -96,9 +96,9 @@ inline void multiply_tile(const SmallProduct& p, int64_t row, int64_t column) {
   }
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r) {
-    float *left = c + r * p.c_row, *right = left + kProductLanes;
-    store<kProductLanes>(left, p.accumulate ? load<kProductLanes>(left) + sums[r][0] : sums[r][0]);
-    store<kProductLanes>(right, p.accumulate ? load<kProductLanes>(right) + sums[r][1] : sums[r][1]);
+    float *left = c + r * p.c_row, *right = left + kRegisterLanes;
+    store<kRegisterLanes>(left, p.accumulate ? load<kRegisterLanes>(left) + sums[r][0] : sums[r][0]);
+    store<kRegisterLanes>(right, p.accumulate ? load<kRegisterLanes>(right) + sums[r][1] : sums[r][1]);
   }
 }
 

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-// Vectors of floats, for *_kernels.cc only: each instruction set gets its own, which no other file can see.
+// Vectors of floats, for *_kernels.cc and *_bf16.cc only: each instruction set gets its own, which no other file can
+// see.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
@@ -16,10 +17,11 @@ constexpr int kRegisterLanes = 8;
 constexpr int kRegisterLanes = 4;
 #endif
 
-/// L floats that are computed at once: at most kRegisterLanes, as GCC keeps wider vectors in memory and compares them
-/// float by float.
+/// L floats that are computed at once, and what goes with them. GCC keeps vectors that are wider than a register in
+/// memory and compares them float by float.
 template <int L>
 struct Lanes {
+  static_assert(L <= kRegisterLanes);
   typedef float Vector __attribute__((vector_size(4 * L), aligned(4)));
   typedef int32_t Places __attribute__((vector_size(4 * L)));
   typedef int16_t Halves __attribute__((vector_size(2 * L)));
@@ -37,6 +39,23 @@ inline Row<L> load(const float* from) {
 template <int L>
 inline void store(float* to, Row<L> row) {
   *reinterpret_cast<Row<L>*>(to) = row;
+}
+
+// Between bytes and numbers by way of halves: GCC 12 takes them one by one otherwise.
+
+template <int L>
+inline typename Lanes<L>::Places load_bytes(const uint8_t* from) {
+  using Halves = typename Lanes<L>::Halves;
+  return __builtin_convertvector(
+      __builtin_convertvector(*reinterpret_cast<const typename Lanes<L>::Bytes*>(from), Halves),
+      typename Lanes<L>::Places);
+}
+
+template <int L>
+inline void store_bytes(uint8_t* to, typename Lanes<L>::Places numbers) {
+  using Bytes = typename Lanes<L>::Bytes;
+  *reinterpret_cast<Bytes*>(to) =
+      __builtin_convertvector(__builtin_convertvector(numbers, typename Lanes<L>::Halves), Bytes);
 }
 
 /// The square matrix of L rows of L lanes, transposed.
@@ -63,8 +82,8 @@ inline void transpose(Row<L> (&rows)[L]) {
 /// A whole register.
 using Register = Row<kRegisterLanes>;
 
-/// 16 floats in as many registers as they take: what is summed up in 16 lanes comes out the same on every instruction
-/// set. A float stands for 16 of it.
+/// 16 floats in as many registers as they take: what is summed up in 16 lanes is added in the same order on every
+/// instruction set. A float stands for 16 of it.
 struct Sixteen {
   static constexpr int kRegisters = 16 / kRegisterLanes;
   Register registers[kRegisters];
@@ -131,7 +150,7 @@ inline float fold(Sixteen all, const Combine& combine) {
 }
 
 /// The sum over i < count of term(read, i), which computes with what read(array + i) gives. In 32 partial sums that are
-/// folded as a tree, the same on every instruction set.
+/// folded as a tree, the same on every instruction set; whether products are rounded before they are added is not.
 template <class Term>
 inline float sum_over(int64_t count, const Term& term) {
   Sixteen first, second;

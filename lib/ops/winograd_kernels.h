@@ -110,6 +110,7 @@ struct WinogradKernels {
   void (*weight_gradient)(const WinogradWeightGradient& gradient);
 };
 
+/// There are none without AVX2.
 const WinogradKernels& winograd_kernels();
 
 }  // namespace dptrain::ops

@@ -1,11 +1,8 @@
-#include "ops/cpu_kernels.h"
+#include "device/cpu_isa.h"
 #include "ops/winograd_kernels.h"
 
 namespace dptrain::ops {
 
-namespace baseline {
-extern const WinogradKernels kWinograd;
-}
 namespace avx2 {
 extern const WinogradKernels kWinograd;
 }
@@ -13,8 +10,6 @@ namespace avx512 {
 extern const WinogradKernels kWinograd;
 }
 
-const WinogradKernels& winograd_kernels() {
-  return kernels_for(cpu_isa(), baseline::kWinograd, avx2::kWinograd, avx512::kWinograd);
-}
+const WinogradKernels& winograd_kernels() { return cpu_isa() == CpuIsa::avx512 ? avx512::kWinograd : avx2::kWinograd; }
 
 }  // namespace dptrain::ops

@@ -19,12 +19,8 @@ void multiply_by_tiles(const WinogradWeightProduct& product);
 
 namespace {
 
-// A product's sums are kept in registers: on AVX-512 24 of 32, on lesser machines 12 of 16.
-#if defined(__AVX512F__)
-constexpr int kLanes = 16, kRunTiles = 12;
-#else
-constexpr int kLanes = 8, kRunTiles = 6;
-#endif
+// A product's sums are kept in registers: on AVX-512 24 of 32, on AVX2 12 of 16.
+constexpr int kLanes = kRegisterLanes, kRunTiles = kLanes == 16 ? 12 : 6;
 constexpr int kPanel = 2;
 
 using Vector = Row<kLanes>;

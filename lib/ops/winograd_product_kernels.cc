@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "ops/winograd_layout.h"
 
 // The 36 products of matrices between Winograd's transforms.
@@ -39,17 +41,13 @@ template <int R, int P>
 }
 
 using MultiplyRun = void (*)(const WinogradProduct&, const float*, const float*, float*);
+/// By the number of tiles.
+template <int P, class Counts = std::make_integer_sequence<int, kRunTiles>>
+struct Runs;
 template <int P, int... R>
-struct RunTable {
-  static constexpr MultiplyRun of[] = {nullptr, multiply_run<R, P>...};
+struct Runs<P, std::integer_sequence<int, R...>> {
+  static constexpr MultiplyRun of[] = {nullptr, multiply_run<R + 1, P>...};
 };
-#if defined(__AVX512F__)
-template <int P>
-using Runs = RunTable<P, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>;
-#else
-template <int P>
-using Runs = RunTable<P, 1, 2, 3, 4, 5, 6>;
-#endif
 
 /// One product of R channels of inputs and P blocks of outputs, over all tiles.
 template <int R, int P>

@@ -3,6 +3,7 @@
 #include "ops/attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "device/cpu_amx.h"
@@ -10,6 +11,7 @@
 #include "support/device_rows.h"
 #include "support/expect_error.h"
 #include "support/formula_tensor.h"
+#include "support/not_a_number.h"
 #include "support/test_device.h"
 
 namespace dptrain {
@@ -191,6 +193,20 @@ TEST_P(Attention, LargeScoresDoNotOverflow) {
   const Tensor query = given({1, 2, 1}, {1e4f, -1e4f}), value = given({1, 2, 1}, {5, 7});
   const auto forward = ops::attention_forward({.query = query, .key = query, .value = value}, {.heads = 1});
   EXPECT_EQ(read(forward.y), (std::vector<float>{5, 7}));
+}
+
+TEST_P(Attention, ANaNOfAQueryIsOneInItsRow) {
+  const Case c{1, 40, 2, 16, {}};
+  for (const float nan : kNaNs) {
+    SCOPED_TRACE(std::bit_cast<uint32_t>(nan));
+    ops::AttentionInputs in = inputs(c);
+    std::vector<float> query = read(in.query);
+    const size_t row = 32, head = 16;  // of position 7 the second head
+    query[7 * row + head + 5] = nan;
+    in.query = given(c.shape(), query);
+    const std::vector<float> y = read(ops::attention_forward(in, options(c)).y);
+    for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(std::isnan(y[i]), i / row == 7 && i % row >= head) << i;
+  }
 }
 
 TEST_P(Attention, GivesTheSameBitsOnEveryRun) {

@@ -2,11 +2,14 @@
 
 #include "ops/cross_entropy.h"
 
+#include <bit>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "ops/pytorch_cases.h"
 #include "support/expect_error.h"
+#include "support/not_a_number.h"
 #include "support/test_device.h"
 
 namespace dptrain {
@@ -68,6 +71,21 @@ TEST_P(CrossEntropyOnDevice, StaysFiniteAtTheEndsOfFloat) {
   EXPECT_DOUBLE_EQ(stored_values<double>(losses)[2], std::log(2.0));
   EXPECT_EQ(values_of(ops::cross_entropy_backward(logits, labels, {})),
             (std::vector<float>{0, 0, 0.5, -0.5, -0.5, 0.5}));
+}
+
+TEST_P(CrossEntropyOnDevice, ANaNIsOneInItsSamplesLossAndGradient) {
+  constexpr size_t kClasses = 50;
+  for (const float nan : kNaNs) {
+    SCOPED_TRACE(std::bit_cast<uint32_t>(nan));
+    std::vector<float> values = Formula{.scale = 3}.values(2 * kClasses);
+    values[kClasses + 17] = nan;
+    const Tensor logits = tensor_of(*device_, {2, kClasses}, values), labels = labels_on(*device_, {3, 4});
+    const auto losses = stored_values<double>(ops::cross_entropy_forward(logits, labels));
+    const std::vector<float> gradient = values_of(ops::cross_entropy_backward(logits, labels, {}));
+    EXPECT_FALSE(std::isnan(losses[0]));
+    EXPECT_TRUE(std::isnan(losses[1]));
+    for (size_t i = 0; i < 2 * kClasses; ++i) EXPECT_EQ(std::isnan(gradient[i]), i >= kClasses) << i;
+  }
 }
 
 TEST_P(CrossEntropyOnDevice, KeepsDigitsOfALossNearZero) {
