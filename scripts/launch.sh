@@ -22,8 +22,8 @@
 #
 # Exit codes: 64 usage, 69 a tool or the program is missing, here or on a host, or a host could not be copied to or reached, 74 no
 # temporary file can be written. Otherwise what the run itself says, in
-# fault.json, fault-<rank>.json or summary.json of its directory, or else in the file that DPTRAIN_EXIT_FILE names for it, on this host;
-# or else mpirun's. Where no process of the job has begun 15 s after all were to have joined (DPTRAIN_JOIN_TIMEOUT, 60 by default), as ssh
+# fault.json, fault-<rank>.json or summary.json of its directory, or else, and where its training hasn't begun on this host, in the file
+# that DPTRAIN_EXIT_FILE names for it; or else mpirun's. Where no process of the job has begun 15 s after all were to have joined (DPTRAIN_JOIN_TIMEOUT, 60 by default), as ssh
 # hangs, mpirun is ended: 69. The run's directory is the one that a process of this host has named in the file DPTRAIN_RUN_FILE, or else
 # what --out names, or else runs/<name of the configuration>. An mpirun that has nothing left to wait for here once the run has failed is ended,
 # and one that hangs after a fault, as it does where a network is gone, or long after the training's end, is killed.
@@ -325,8 +325,10 @@ said() {
 
 # own_code STATUS: the exit code that the run has said anywhere, or else this one. Of processes on a host that is gone the first one may be.
 own_code() {
-  local code
-  code=$(said "$directory"/fault.json "$directory"/fault-*.json "$directory"/summary.json)
+  local code=
+  # What a process of this host has said before its training began is of this job; in the directory another's may stand.
+  [[ -s $DPTRAIN_EXIT_FILE && ! -s $DPTRAIN_RUN_FILE ]] ||
+    code=$(said "$directory"/fault.json "$directory"/fault-*.json "$directory"/summary.json)
   [[ -n $code || ! -s $DPTRAIN_EXIT_FILE ]] || code=$(head -n 1 "$DPTRAIN_EXIT_FILE")
   echo "${code:-${1:-}}"
 }
@@ -520,6 +522,8 @@ for ((restart = 0; ; ++restart)); do
     echo "launch: there is no program '${command[0]}' on $lacking; write a path that all hosts have, or copy it there with --sync-dst-dir" >&2
   elif ((status != 0)); then
     say_cause "$status"
+    ((status != 78 || servers == 0)) ||
+      echo "launch: -s $servers sets strategy.servers, which is of a kvstore between processes, say strategy: {name: kvstore, type: dist_sync}" >&2
   fi
   if ((restart == restarts || stops > 0)) || ! is_worth_restart "$status" "$of_mpirun"; then exit "$status"; fi
   command=("${first_command[@]}")

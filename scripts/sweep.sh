@@ -10,7 +10,8 @@
 # Commas within brackets belong to a value: 'strategy=single,{name: ddp, overlap: false}'. DPTRAIN_BINARY names another binary
 # than build/dptrain.
 #
-# Exit codes: 0 all are trained, 64 usage, 129, 130 and 143 stopped by a signal, otherwise the highest of the runs that failed.
+# Exit codes: 0 all are trained, 64 usage, 66 there is no dptrain, 129, 130 and 143 stopped by a signal, otherwise the highest of the runs
+# that failed.
 set -euo pipefail
 
 fail() {
@@ -53,7 +54,10 @@ done
 for flag in "${flags[@]}"; do
   [[ $flag != --help && $flag != -h && $flag != --version ]] ||
     fail 64 "$flag can't stand behind --, where flags of each training stand; dptrain $flag shows it"
-  [[ $flag != --out && $flag != --out=* && $flag != --config && $flag != --config=* && $flag != --dump-config ]] || fail 64 "$flag can't stand behind --: the sweep gives it"
+  case ${flag%%=*} in
+    --out | --config | --dump-config | --json | --quiet | --resume) fail 64 "${flag%%=*} can't stand behind --: the sweep gives it" ;;
+    --overwrite) fail 64 "--overwrite can't stand behind --: a sweep goes on with what is there; remove its folder to begin anew" ;;
+  esac
 done
 # What is given twice would train what no combination says: dptrain takes the last of two values.
 # is_within KEY OTHER: of strategy and strategy.bucket_mb, or split and split[0], one sets the other as well.
@@ -75,6 +79,7 @@ for ((i = 0; i < ${#keys[@]}; ++i)); do
 done
 name=${config##*/}
 out=${out:-runs/sweep-${name%.yaml}}
+[[ $out != *{*}* ]] || fail 64 "--out can't hold braces, got '$out': it is one folder, and each run's has its hash for a name there"
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 binary=${DPTRAIN_BINARY:-$root/build/dptrain}
 [[ -x $binary ]] || fail 66 "$binary is not there; scripts/build.sh builds it"
@@ -156,13 +161,15 @@ sets_of() {
 
 # resolve NUMBER: dptrain's exit code, which is not 0 where it refuses the combination.
 resolve() {
-  local sets status=0
+  local sets hash status=0
   sets_of "$1"
   "$binary" --config "$config" "${sets[@]}" "${flags[@]}" --dump-config > "$scratch/config" 2> "$scratch/err" || status=$?
   end_if_stopping "$status"
   directories[$1]=
-  ((status != 0)) || directories[$1]=$out/$(sed -n 's/^# config_hash: \(.\{16\}\).*/\1/p' "$scratch/config")
-  return "$status"
+  ((status == 0)) || return "$status"
+  hash=$(sed -n 's/^# config_hash: \(.\{16\}\).*/\1/p' "$scratch/config")
+  [[ -n $hash ]] || fail 66 "$binary --dump-config names no config_hash; is it a dptrain of this version?"
+  directories[$1]=$out/$hash
 }
 
 # train NUMBER: 1 where another process trains it just now, else 0.
@@ -247,7 +254,15 @@ write_table() {
   cp "$scratch/table" "$out/.$2.$$"
   mv "$out/.$2.$$" "$out/$2"
 }
-if compgen -G "$out/*/config.yaml" > /dev/null; then
+# By a loop, as the folder's name may hold what is a pattern's.
+has_runs() {
+  local run
+  for run in "$out"/*/config.yaml; do
+    [[ ! -e $run ]] || return 0
+  done
+  return 1
+}
+if has_runs; then
   write_table --json table.json
   write_table --markdown table.md
   echo

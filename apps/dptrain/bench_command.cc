@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -21,6 +19,7 @@
 #include "parallel/comm_speed.h"
 #include "program.h"
 #include "stop_signals.h"
+#include "value_checks.h"
 
 namespace dptrain::app {
 namespace {
@@ -91,11 +90,6 @@ void require_memory(const BenchFlags& flags, int64_t workers) {
                                               memory / kMiB),
                       .got = fmt::format("two of {:.0f} MiB for each of {} CPU workers", largest / kMiB, workers),
                       .advice = "choose smaller ones"});
-}
-
-/// What CLI::Range lets pass.
-std::string refuse_nan(const std::string& text) {
-  return std::isnan(std::strtod(text.c_str(), nullptr)) ? "expected a number, got " + text : "";
 }
 
 /// What ranks of several processes are made from. Throws 71 where they have too little memory.

@@ -10,6 +10,7 @@
 #include "first_steps_command.h"
 #include "output.h"
 #include "output_file.h"
+#include "value_checks.h"
 
 namespace dptrain::app {
 namespace {
@@ -50,7 +51,7 @@ Run add_bless_command(CLI::App& command) {
       .add_option("-o", flags->file,
                   "what they came to, a file of JSON for dptrain gate; one that is there is replaced")
       ->required()
-      ->check([](const std::string& file) { return file.empty() ? "needs a value, got ''" : ""; })
+      ->check(refuse_empty)
       ->type_name("FILE");
   command
       .add_option("--steps", flags->steps,

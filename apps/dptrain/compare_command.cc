@@ -24,6 +24,7 @@
 #include "train/fault_record.h"
 #include "train/fault_spec.h"
 #include "training_display.h"
+#include "value_checks.h"
 
 namespace dptrain::app {
 namespace {
@@ -253,6 +254,7 @@ Run add_compare_command(CLI::App& command) {
       .add_option("--target", flags->target,
                   "tell the training seconds until a test accuracy, 0 to 1; metric seconds_to_target of --assert")
       ->check(CLI::Range(0.0, 1.0))
+      ->check(refuse_nan)
       ->type_name("ACCURACY");
   command
       .add_option("--repeat", flags->repetitions,

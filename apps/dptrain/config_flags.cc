@@ -12,6 +12,7 @@
 #include "base/nearest_name.h"
 #include "config/config_document.h"
 #include "output.h"
+#include "value_checks.h"
 
 namespace dptrain::app {
 namespace {
@@ -76,9 +77,6 @@ fs::path find_config(const std::string& name) {
               Mistake{.where = name, .expected = "no such configuration", .got = "", .advice = advice});
 }
 
-/// An empty variable of a script is a mistake, not a wish for the default.
-const CLI::Validator not_empty([](const std::string& text) { return text.empty() ? "needs a value, got ''" : ""; }, "");
-
 }  // namespace
 
 bool is_known_config(const std::string& name) { return found_config(name).extension() == ".yaml"; }
@@ -86,6 +84,7 @@ bool is_known_config(const std::string& name) { return found_config(name).extens
 CLI::Option* ConfigFlags::add_to(CLI::App& command, const FlagHelp& help) {
   auto* file = command.add_option("--config", config, "the experiment: a YAML file, or the name of one in configs/")
                    ->required()
+                   ->check(refuse_empty)
                    ->type_name("FILE");
   command.add_option("--set", overrides, "overrides one value, with dotted keys and [indices]; may be repeated")
       ->type_name("KEY=VALUE")
@@ -93,9 +92,9 @@ CLI::Option* ConfigFlags::add_to(CLI::App& command, const FlagHelp& help) {
       ->take_all()
       ->allow_extra_args(false);
   command.add_option("--devices", devices, "where to train: cpu:0-1, cuda:0, auto:2, ...")
-      ->check(not_empty)
+      ->check(refuse_empty)
       ->type_name("LIST");
-  command.add_option("--out", out, help.out)->check(not_empty)->type_name("DIR");
+  command.add_option("--out", out, help.out)->check(refuse_empty)->type_name("DIR");
   command.add_flag(
       "--dump-config", dump_config,
       "print the resolved configuration and where each value came from, and stop; with --json the values alone");

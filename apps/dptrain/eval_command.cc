@@ -21,6 +21,7 @@
 #include "train/strategy_context.h"
 #include "train/trainer.h"
 #include "train/training_identity.h"
+#include "value_checks.h"
 
 namespace dptrain::app {
 namespace {
@@ -125,6 +126,7 @@ Run add_eval_command(CLI::App& command) {
   command
       .add_option("--checkpoint", flags->checkpoint, "a .safetensors file, a checkpoint's folder or a run directory")
       ->required()
+      ->check(refuse_empty)
       ->type_name("CHECKPOINT");
   command.add_flag("--by-class", flags->by_class,
                    "also recall, precision and mistakes of each class of images, computed on the first device");

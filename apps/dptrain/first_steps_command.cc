@@ -14,6 +14,7 @@
 #include "read_experiment.h"
 #include "stop_signals.h"
 #include "train/checkpoint_files.h"
+#include "train/strategy_context.h"
 
 namespace dptrain::app {
 namespace {
@@ -67,6 +68,7 @@ class FirstStepsOf {
       read_.experiment.initial_weights->path =
           train::find_weights(read_.experiment.initial_weights->path, tell_of_damage);
     data_ = read_.experiment.dataset.open();
+    train::require_trainable(read_.experiment, *data_.train);
   }
 
   bool was_dumped() const { return read_.dumped; }

@@ -9,6 +9,7 @@
 #include "first_steps_command.h"
 #include "output.h"
 #include "train/gate_report.h"
+#include "value_checks.h"
 
 namespace dptrain::app {
 namespace {
@@ -38,7 +39,7 @@ Run add_gate_command(CLI::App& command) {
   auto flags = std::make_shared<GateFlags>();
   command.add_option("file", flags->file, "what dptrain bless has written")
       ->required()
-      ->check([](const std::string& file) { return file.empty() ? "needs a value, got ''" : ""; })
+      ->check(refuse_empty)
       ->type_name("FILE");
   flags->common.add_to(command);
   return [flags] { return gate_with(*flags); };

@@ -19,6 +19,7 @@
 #include "plan/plan_report.h"
 #include "planned_experiment.h"
 #include "train/strategy_context.h"
+#include "value_checks.h"
 
 namespace dptrain::app {
 namespace {
@@ -41,6 +42,7 @@ struct PlanFlags {
 plan::PlannedStep step_of(const PlannedExperiment& planned, bool with_parts = false) {
   const train::Experiment& experiment = planned.experiment;
   const Datasets data = experiment.dataset.open();
+  train::require_normalizable(experiment, *data.train);
   parallel::StrategyContext context = train::strategy_context(experiment, *data.train);
   context.team.has_timelines = with_parts;
   std::function<double(const OperatorCost&)> operator_s;
@@ -252,18 +254,22 @@ Run add_plan_command(CLI::App& command) {
                                   "its stages");
   command
       .add_option("--links", flags->links, "what joins devices and hosts: a file with the keys of `links`, and `hosts`")
+      ->check(refuse_empty)
       ->type_name("FILE");
   command.add_option("--calibrate", flags->calibrate, "a run whose times say what such devices compute in a second")
+      ->check(refuse_empty)
       ->type_name("RUN_DIR")
       ->excludes(layers);
   command
       .add_option("--operators", flags->operators,
                   "what each operator takes on such devices: a file with what bench ops --json prints")
+      ->check(refuse_empty)
       ->type_name("FILE")
       ->excludes(layers);
   command
       .add_option("--comm", flags->comm,
                   "what CPU workers of several processes take to exchange: a file with what bench comm --json prints")
+      ->check(refuse_empty)
       ->type_name("FILE")
       ->excludes(layers);
   command
@@ -272,7 +278,7 @@ Run add_plan_command(CLI::App& command) {
           "writes a timeline of the step, as train --trace does, for Perfetto and chrome://tracing; a file that "
           "is there is replaced")
       ->type_name("FILE")
-      ->check([](const std::string& file) { return file.empty() ? "needs a value, got ''" : ""; })
+      ->check(refuse_empty)
       ->excludes(layers);
   return [flags] { return plan_with(*flags); };
 }

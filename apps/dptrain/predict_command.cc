@@ -8,6 +8,7 @@
 #include "read_experiment.h"
 #include "train/predictor.h"
 #include "train/run_directory.h"
+#include "value_checks.h"
 
 namespace dptrain::app {
 namespace {
@@ -57,12 +58,14 @@ Run add_predict_command(CLI::App& command) {
   command
       .add_option("--checkpoint", flags->checkpoint, "a .safetensors file, a checkpoint's folder or a run directory")
       ->required()
+      ->check(refuse_empty)
       ->type_name("CHECKPOINT");
   command
       .add_option("--input", flags->input,
                   "an IDX file of images (plain or gzip), a PNG or JPEG file, or a folder of PNG and JPEG files and of "
                   "such folders, in the order of their paths")
       ->required()
+      ->check(refuse_empty)
       ->type_name("PATH");
   command.add_option("--top", flags->top, "the N likeliest classes of each image, not the first alone")
       ->check(CLI::Range(1, 1'000'000'000))

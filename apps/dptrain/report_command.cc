@@ -8,6 +8,7 @@
 #include "output.h"
 #include "output_file.h"
 #include "train/report_page.h"
+#include "value_checks.h"
 
 namespace dptrain::app {
 namespace {
@@ -37,7 +38,7 @@ Run add_report_command(CLI::App& command) {
   command
       .add_option("-o", flags->file, "the page, a file of HTML that shows all by itself; one that is there is replaced")
       ->required()
-      ->check([](const std::string& file) { return file.empty() ? "needs a value, got ''" : ""; })
+      ->check(refuse_empty)
       ->type_name("FILE");
   return [flags] { return write_report(*flags); };
 }

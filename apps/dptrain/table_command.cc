@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "output.h"
 #include "train/run_table.h"
+#include "value_checks.h"
 
 namespace dptrain::app {
 namespace {
@@ -35,12 +36,13 @@ Run add_table_command(CLI::App& command) {
   auto flags = std::make_shared<TableFlags>();
   command.add_option("directories", flags->directories, "run directories, or folders of them")
       ->required()
+      ->check(refuse_empty)
       ->type_name("RUN_DIR");
   command
       .add_option("--sort", flags->sort,
                   "the best first by accuracy, test_loss, validation_accuracy, validation_loss, train_loss or seconds; "
                   "or in the order of a key in which the runs differ; by default in the order of their names")
-      ->check([](const std::string& key) { return key.empty() ? "needs a value, got ''" : ""; })
+      ->check(refuse_empty)
       ->type_name("KEY");
   auto* json = command.add_flag("--json", flags->json, "one JSON document");
   command.add_flag("--markdown", flags->markdown, "a table of Markdown")->excludes(json);

@@ -82,6 +82,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t, const std::string& value) override {
     count_node(mark);
     refuse_tag(mark, tag);
+    if (tag == "!") require_closed(mark);
     if (value.find('\0') != std::string::npos) input_.refuse(mark, "expected text", "a NUL character", "leave it out");
     if (awaits_key()) return take_key(mark, value);
     ConfigNode node{.kind = Kind::scalar, .origin = input_.origin(mark), .scalar = value, .quoted = tag == "!"};
@@ -123,6 +124,26 @@ class TreeBuilder : public YAML::EventHandler {
     if ((tag == "?" || tag == "!") && !input_.has_at(mark, '!')) return;
     input_.refuse(mark, "expected plain values", tag.size() > 1 ? fmt::format("the tag {}", tag) : "a tag (!)",
                   "leave the tag out, or quote a text that begins with !");
+  }
+
+  /// yaml-cpp takes the end of the text for that of a quoted value, if a line end stands before it: all that is set
+  /// behind an open quote would be part of its value.
+  void require_closed(const YAML::Mark& mark) const {
+    const std::string_view text = input_.text;
+    const auto begin = static_cast<size_t>(mark.pos);
+    if (mark.pos < 0 || begin >= text.size() || (text[begin] != '"' && text[begin] != '\'')) return;
+    const char quote = text[begin];
+    for (size_t i = begin + 1; i < text.size(); ++i) {
+      if (quote == '"' && text[i] == '\\') {
+        ++i;
+      } else if (text[i] == quote) {
+        // Two stand for one within single quotes.
+        if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) return;
+        ++i;
+      }
+    }
+    input_.refuse(mark, fmt::format("expected a text that ends with {}", quote), "none of them to the end",
+                  "close the quote");
   }
 
   /// yaml-cpp takes a list that is never closed for a key too.

@@ -55,8 +55,8 @@ std::optional<std::string> ChanceWatch::warning_after(const EpochMetrics& metric
   // Where nothing was behind, another type has what keeps it from learning, too.
   if (metrics.staleness->mean() == 0) return at_chance + ", though no update was behind; choose another learning_rate";
   return fmt::format(
-      "{}, with updates that were {:.1f} behind on average; lower learning_rate, set max_staleness, or use type: "
-      "dist_sync",
+      "{}, with updates that were {:.1f} behind on average; lower learning_rate or max_staleness, or use "
+      "type: dist_sync",
       at_chance, metrics.staleness->mean());
 }
 

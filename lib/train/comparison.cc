@@ -74,6 +74,7 @@ Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : pla
     figures.device_batch = (experiment.batch_size + shares - 1) / shares;
   }
   if (options_.earlier == EarlierRun::overwrite && !options_.out.empty()) hold_stale_runs();
+  if (options_.earlier == EarlierRun::refuse && !options_.out.empty()) refuse_earlier_comparison(options_.out);
   for (const PlannedRun& run : plan_.runs) with_prefix("run " + run.name, [&] { find_initial_weights(run); });
 }
 

@@ -14,6 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+constexpr const char* kReports[] = {"compare.json", "compare.md"};
+
 /// Where the training lies in `out` now. Its file may have been written for another working directory, or before the
 /// folder was moved; no name leads out of it.
 fs::path directory_in(const fs::path& out, const std::string& run, const fs::path& recorded) {
@@ -46,8 +48,20 @@ std::vector<fs::path> runs_of_earlier_comparison(const fs::path& out) {
   return found;
 }
 
+void refuse_earlier_comparison(const fs::path& out) {
+  for (const char* file : kReports) {
+    std::error_code error;
+    if (fs::exists(out / file, error))
+      throw Error(ExitCode::io,
+                  Mistake{.where = out.string(),
+                          .expected = fmt::format("the directory already has {}", file),
+                          .got = "",
+                          .advice = "--overwrite replaces it and its runs, --out DIR chooses another directory"});
+  }
+}
+
 void remove_earlier_comparison(const fs::path& out) {
-  for (const char* file : {"compare.json", "compare.md"}) {
+  for (const char* file : kReports) {
     std::error_code error;
     fs::remove(out / file, error);
     if (error)

@@ -5,7 +5,7 @@
 namespace dptrain::train {
 
 ModelFacts facts_of(const Experiment& experiment, const Dataset& data) {
-  const auto device = open_device(experiment.devices.front());
+  const auto device = open_device(experiment.devices.front(), {.counts_only = true});
   const auto model = experiment.model.build({.device = *device, .convolution = experiment.convolution},
                                             strategy_context(experiment, data).replica.input);
   ModelFacts facts;

@@ -74,7 +74,7 @@ DeviceOperators measure_operators(const Experiment& experiment, const Datasets& 
                                   const OperatorTimesOptions& options) {
   DPTRAIN_CHECK(experiment.devices.size() == 1 && experiment.strategy.name == "single", "operators of {} on {} devices",
                 experiment.strategy.name, experiment.devices.size());
-  require_model_fits(experiment, *data.train);
+  require_trainable(experiment, *data.train);
   parallel::StrategyContext context = strategy_context(experiment, *data.train);
   context.team.times_operators = true;
   const auto strategy = experiment.strategy.make(context);

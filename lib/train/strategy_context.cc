@@ -155,10 +155,14 @@ void require_model_fits(const Experiment& experiment, const Dataset& data) {
   }
 }
 
-void require_trainable(const Experiment& experiment, const Dataset& data) {
-  require_model_fits(experiment, data);
+void require_normalizable(const Experiment& experiment, const Dataset& data) {
   require_first_samples(experiment, data);
   require_samples_to_normalize(experiment, data);
+}
+
+void require_trainable(const Experiment& experiment, const Dataset& data) {
+  require_model_fits(experiment, data);
+  require_normalizable(experiment, data);
 }
 
 }  // namespace dptrain::train

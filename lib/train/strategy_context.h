@@ -15,7 +15,9 @@ namespace dptrain::train {
 /// Throws 78 where the model can't take the data set's images or has nothing to train, 71 where a device can't be
 /// opened. Nothing is allocated on them.
 void require_model_fits(const Experiment& experiment, const Dataset& data);
-/// That, and all else of the data that a training refuses before it begins. Throws 78.
+/// Throws 78 where a batch gives a device or shard so few samples that a batch norm couldn't learn. Opens no device.
+void require_normalizable(const Experiment& experiment, const Dataset& data);
+/// Both: all of the data that a training refuses before it begins. Throws 78.
 void require_trainable(const Experiment& experiment, const Dataset& data);
 
 /// What an experiment's strategy is made from.

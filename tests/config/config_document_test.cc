@@ -101,6 +101,13 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"open_list", "a: [1, 2\n",
                 "a.yaml:2:1: expected valid YAML, got a mistake in the syntax (end of sequence flow not found); check "
                 "indentation, brackets, quotes and the space behind each colon, here and above"},
+        // yaml-cpp would take all that follows for a part of the value.
+        Refusal{"open_quote", "a: 1\nb: \"my run\nc: 2\n",
+                "a.yaml:2:4: expected a text that ends with \", got none of them to the end; close the quote"},
+        Refusal{"open_single_quote", "a: 'it''s\nc: 2\n",
+                "a.yaml:1:4: expected a text that ends with ', got none of them to the end; close the quote"},
+        Refusal{"escaped_quote", "a: 1\nb: \"x\\\"\nc: 2\n",
+                "a.yaml:2:4: expected a text that ends with \", got none of them to the end; close the quote"},
         Refusal{"two_colons", "a: b: c\n",
                 "a.yaml:1:5: expected valid YAML, got a mistake in the syntax (illegal map value); check indentation, "
                 "brackets, quotes and the space behind each colon, here and above"},
@@ -108,6 +115,18 @@ INSTANTIATE_TEST_SUITE_P(
                 "a.yaml:2:3: expected valid YAML, got a mistake in the syntax (illegal map value); indent with spaces "
                 "instead of tabs"}),
     [](const auto& row) { return row.param.name; });
+
+TEST(ConfigDocument, ReadsQuotesWithinQuotes) {
+  const ConfigNode root = parse_config(
+      "\xef\xbb\xbf# it's\na: 'it''s'\nb: \"a \\\"b\\\" \\\\\"\n'c''d': [\"\", '', \"'\", '\"']\nd: \"two\n  lines\"\n",
+      "a.yaml");
+  ASSERT_EQ(root.map.size(), 4u);
+  EXPECT_EQ(root.map[0].second.scalar, "it's");
+  EXPECT_EQ(root.map[1].second.scalar, "a \"b\" \\");
+  EXPECT_EQ(root.map[2].first, "c'd");
+  EXPECT_EQ(root.map[2].second.list.size(), 4u);
+  EXPECT_EQ(root.map[3].second.scalar, "two lines");
+}
 
 TEST(ConfigDocument, AcceptsExactlyTheLimits) {
   std::string deep = "a: " + repeated("[", 31) + repeated("]", 31);

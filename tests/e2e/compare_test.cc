@@ -164,6 +164,11 @@ TEST_F(CompareTest, FinishedRunsAreKeptUnlessOverwritten) {
   const Finished refused = run(strategies("data_parallel,ddp"));
   expect_failed(refused, 74, {"compared/ddp", "already has metrics; --overwrite replaces them"});
   EXPECT_FALSE(exists("compared/data_parallel")) << "refused before the first of them was begun";
+  const std::string report = text("compared/compare.json");
+  expect_failed(run(strategies("data_parallel,kvstore")), 74,
+                {"compared", "already has compare.json; --overwrite replaces it and its runs"});
+  EXPECT_EQ(text("compared/compare.json"), report);
+  EXPECT_FALSE(exists("compared/kvstore/metrics.jsonl"));
   EXPECT_EQ(run(strategies("single,ddp", {"--overwrite", "--quiet"})).exit, 0);
   EXPECT_NE(text("compared/single/metrics.jsonl"), metrics) << "other seconds, at least";
 }
@@ -313,7 +318,7 @@ TEST_F(CompareTest, TellsTheSecondsToATarget) {
   EXPECT_EQ(document["target"], 0.05);
   for (const auto& run : document["runs"]) EXPECT_GT(run["seconds_to_target"].get<double>(), 0) << run["run"];
   EXPECT_NE(finished.out.find("s to 5 %"), std::string::npos) << finished.out;
-  for (const char* wrong : {"-0.1", "93", "x"})
+  for (const char* wrong : {"-0.1", "93", "x", "nan"})
     expect_refused(strategies("single,ddp", {"--overwrite", "--target", wrong}), 64, {"--target"});
   expect_refused(strategies("single,ddp", {"--overwrite", "--assert", "seconds_to_target<=1"}), 64, {"--target 0.95"});
   const Finished never =

@@ -44,6 +44,18 @@ TEST_F(GateTest, ARerunPassesAndAChangedRateFails) {
   EXPECT_FALSE(exists("runs"));
 }
 
+TEST_F(GateTest, WhatNoTrainingBeginsWithIsRefused) {
+  for (const Arguments& command : {Arguments{"bless", "-o", "blessed.json"}, {"plan"}, {"bench", "ops"}}) {
+    SCOPED_TRACE(command[0]);
+    Arguments arguments = command;
+    arguments.insert(arguments.end(), {"--config", "digits.yaml", "--devices", "cpu:0", "--set", "strategy=single",
+                                       "--set", "model={layers: [flatten, {linear: 8}, batch_norm, {linear: classes}]}",
+                                       "--set", "batch_size=1"});
+    expect_failed(run(arguments), 78, {"its batch norm of 8 features", "got one sample at a time"});
+    EXPECT_FALSE(exists("blessed.json"));
+  }
+}
+
 TEST_F(GateTest, TheSameSamplesOnOtherDevicesPass) {
   ASSERT_EQ(bless({"--devices", "cpu:0"}).exit, 0);
   for (const char* strategy : {"ddp", "data_parallel", "kvstore"}) {

@@ -302,6 +302,13 @@ TEST_F(RefusalsTest, CommandLines) {
   refused({"--config", "digits.yaml", "--out", "runs/{hsah}"},
           {"--out: expected no other word in braces than {hash}, got {hsah}; write for instance runs/rates/{hash}"});
   refused({"--config", "digits.yaml", "--devices", ""}, {"--devices", "needs a value"});
+  refused({"--config", ""}, {"--config", "needs a value"});
+  refused({"hash", ""}, {"checkpoint", "needs a value"});
+  refused({"table", ""}, {"directories", "needs a value"});
+  refused({"eval", "--config", "digits.yaml", "--checkpoint", ""}, {"--checkpoint", "needs a value"});
+  refused({"predict", "--config", "digits.yaml", "--checkpoint", "x", "--input", ""}, {"--input", "needs a value"});
+  for (const char* flag : {"--links", "--operators", "--calibrate", "--comm"})
+    refused({"plan", "--config", "digits.yaml", flag, ""}, {flag, "needs a value"});
   refused({"--config", "digits.yaml", "--resume", ""}, {"--resume", "needs a checkpoint"});
   refused({"--config", "digits.yaml", "--resume="}, {"--resume", "needs a checkpoint"});
   refused({"bench", "comm", "--foo"}, {"'--foo' is no argument of dptrain bench comm", "dptrain bench comm --help"});

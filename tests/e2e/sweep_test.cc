@@ -278,18 +278,30 @@ TEST_F(SweepTest, LoopsOfShellsAreKeyedByTheHash) {
 }
 
 TEST_F(SweepTest, FlagsThatTrainNothingAreRefused) {
-  for (const std::string flag : {"--help", "-h", "--version", "--dump-config", "--out=other", "--config=other"}) {
+  for (const std::string flag : {"--help", "-h", "--version", "--dump-config", "--out=other", "--config=other",
+                                 "--json", "--quiet", "--resume", "--overwrite"}) {
     SCOPED_TRACE(flag);
     const Finished finished = bash("sweep batch_size=32,64 -- " + flag);
     EXPECT_EQ(finished.exit, 64);
     EXPECT_EQ(lines_of(finished.err).size(), 1u) << finished.err;
-    EXPECT_NE(finished.err.find("sweep: " + flag + " can't stand behind --"), std::string::npos) << finished.err;
+    EXPECT_NE(finished.err.find("sweep: " + flag.substr(0, flag.find('=')) + " can't stand behind --"),
+              std::string::npos)
+        << finished.err;
     EXPECT_EQ(finished.out, "");
     EXPECT_FALSE(exists("swept"));
   }
   const Finished help = bash("sweep --help");
   EXPECT_EQ(help.exit, 0) << help.err;
   EXPECT_EQ(count(help.out, "Usage: scripts/sweep.sh"), 1u);
+}
+
+TEST_F(SweepTest, AFolderMayHaveAnyNameButOneThatDptrainFillsIn) {
+  const Finished finished = bash("sweep seed=1,2 --out 'sw[1] *?\\x'");
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_TRUE(exists("sw[1] *?\\x/table.json")) << finished.out;
+  const Finished filled = bash("sweep seed=1,2 --out 'sw{hash}'");
+  EXPECT_EQ(filled.exit, 64) << filled.out;
+  EXPECT_NE(filled.err.find("sweep: --out can't hold braces, got 'sw{hash}'"), std::string::npos) << filled.err;
 }
 
 TEST_F(SweepTest, AKeyThatIsGivenTwiceIsRefused) {

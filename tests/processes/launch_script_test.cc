@@ -75,6 +75,27 @@ TEST_F(LaunchScriptTest, ReturnsWhatTheRunSaysOfItsFailure) {
   EXPECT_EQ(run({"-n", "1", "--", "./program", "--config", "configs/e.yaml", "--out", "elsewhere"}).exit, 9);
 }
 
+/// Another job's run stands in the directory, and ends well while this one is refused.
+TEST_F(LaunchScriptTest, WhatAnotherJobSaysInTheSameFolderIsNotOfThisOne) {
+  DPTRAIN_NEEDS_MPI();
+  write_program(
+      "mkdir -p runs/e; printf '{\"exit\": 0}\\n' > runs/e/summary.json\n"
+      "printf '74\\nruns/e: another process is writing\\n' > \"$DPTRAIN_EXIT_FILE\"\nexit 74\n");
+  EXPECT_EQ(run({"-n", "1", "--", "./program", "--config", "configs/e.yaml"}).exit, 74);
+  EXPECT_EQ(run({"-n", "2", "--", "./program", "--config", "configs/e.yaml"}).exit, 74);
+}
+
+TEST_F(LaunchScriptTest, ServersOfWhatIsNoStoreAreToldOfByTheirFlag) {
+  DPTRAIN_NEEDS_MPI();
+  write_program("exit 78\n");
+  const Command arguments = {"-n", "1", "-s", "1", "--", "./program", "--config", "configs/e.yaml"};
+  const Finished finished = run(arguments);
+  EXPECT_EQ(finished.exit, 78);
+  EXPECT_NE(finished.err.find("launch: -s 1 sets strategy.servers, which is of a kvstore between processes"),
+            std::string::npos)
+      << finished.err;
+}
+
 TEST_F(LaunchScriptTest, AProgramThatIsNotThereIsToldOfBeforeMpirunIsStarted) {
   DPTRAIN_NEEDS_MPI();
   for (const Command& where : {Command{"-n", "2"}, {"-H", "localhost:2"}}) {
