@@ -21,7 +21,7 @@
 # Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 ask all processes at once to stop after the step in hand and a checkpoint; a second one leaves at once.
 #
 # Exit codes: 64 usage, 69 a tool or the program is missing, here or on a host, or a host could not be copied to or reached, 74 no
-# temporary file can be written. Otherwise what the run itself says, in
+# temporary file can be written, or nobody reads what the run prints any more, so that mpirun ends it. Otherwise what the run itself says, in
 # fault.json, fault-<rank>.json or summary.json of its directory, or else, and where its training hasn't begun on this host, in the file
 # that DPTRAIN_EXIT_FILE names for it; or else mpirun's. Where no process of the job has begun 15 s after all were to have joined (DPTRAIN_JOIN_TIMEOUT, 60 by default), as ssh
 # hangs, mpirun is ended: 69. The run's directory is the one that a process of this host has named in the file DPTRAIN_RUN_FILE, or else
@@ -345,6 +345,9 @@ say_cause() {
   [[ -z $cause ]] || echo "launch: ended with $1: $cause" >&2
 }
 
+# Whether who read this script's output has gone.
+is_unread() { [[ -p /dev/stdout ]] && ! (trap '' PIPE && echo) 2> /dev/null; }
+
 # Whether the run has said what it failed with.
 has_failed() { [[ -s $DPTRAIN_EXIT_FILE || -n $(said "$directory"/fault.json "$directory"/fault-*.json) ]]; }
 
@@ -520,6 +523,10 @@ for ((restart = 0; ; ++restart)); do
     # mpirun has asked the others to stop.
     status=69
     echo "launch: there is no program '${command[0]}' on $lacking; write a path that all hosts have, or copy it there with --sync-dst-dir" >&2
+  elif ((status != 0 && stops == 0)) && [[ $status -gt 128 || -z $(own_code) ]] && is_unread; then
+    # Nobody has asked mpirun to stop: it ends the run, or crashes, when it can't write.
+    status=74
+    echo "launch: nobody reads what the run prints any more, so that mpirun has ended it; --resume goes on from the newest checkpoint" >&2
   elif ((status != 0)); then
     say_cause "$status"
     ((status != 78 || servers == 0)) ||

@@ -75,6 +75,19 @@ TEST_F(LaunchScriptTest, ReturnsWhatTheRunSaysOfItsFailure) {
   EXPECT_EQ(run({"-n", "1", "--", "./program", "--config", "configs/e.yaml", "--out", "elsewhere"}).exit, 9);
 }
 
+TEST_F(LaunchScriptTest, AReaderOfItsOutputThatGoesAwayIsToldOf) {
+  DPTRAIN_NEEDS_MPI();
+  write_program("for i in {1..100}; do echo $i; sleep 0.1; done\n");
+  const ProcessOptions options = launch_script({"-n", "2", "--", "./program"});
+  Command command = {"/bin/bash", "-c", "\"$@\" | head -n 1; exit ${PIPESTATUS[0]}", "bash"};
+  command.insert(command.end(), options.command.begin(), options.command.end());
+  const Finished finished =
+      Process({.command = command, .folder = options.folder, .timeout_s = 60, .out = {}, .err = {}}).wait();
+  EXPECT_EQ(finished.exit, 74) << finished.err;
+  EXPECT_EQ(finished.out, "1\n");
+  EXPECT_NE(finished.err.find("launch: nobody reads what the run prints any more"), std::string::npos) << finished.err;
+}
+
 /// Another job's run stands in the directory, and ends well while this one is refused.
 TEST_F(LaunchScriptTest, WhatAnotherJobSaysInTheSameFolderIsNotOfThisOne) {
   DPTRAIN_NEEDS_MPI();
