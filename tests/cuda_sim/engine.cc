@@ -20,19 +20,25 @@ struct EarlierFirst {
   bool operator()(const OpPtr& a, const OpPtr& b) const { return a->sequence < b->sequence; }
 };
 
-// The operations that must run before `targets` are done, and those of them that can run now.
+// The operations that must run before `targets` are done, and those of them that can run now. Each carries the number
+// of the last search that came to it: a search whose operations another thread's has come to since finds fewer
+// successors, and who waits searches again.
 class Needed {
  public:
   explicit Needed(const std::vector<OpPtr>& targets) {
-    std::vector<OpPtr> pending(targets);
+    // Where they are kept: nothing changes there before the end.
+    std::vector<const OpPtr*> pending;
+    const auto add = [&pending](const std::vector<OpPtr>& ops) {
+      for (const OpPtr& op : ops) pending.push_back(&op);
+    };
+    add(targets);
     while (!pending.empty()) {
-      const OpPtr op = pending.back();
+      const OpPtr& op = *pending.back();
       pending.pop_back();
-      if (op == nullptr || op->state != OpState::kPending || !seen_.insert(op.get()).second) continue;
-      pending.insert(pending.end(), op->predecessors.begin(), op->predecessors.end());
-      if (op->rendezvous != nullptr && !op->rendezvous->failed) {
-        pending.insert(pending.end(), op->rendezvous->members.begin(), op->rendezvous->members.end());
-      }
+      if (op == nullptr || op->state != OpState::kPending || op->needed_by == search_) continue;
+      op->needed_by = search_;
+      add(op->predecessors);
+      if (op->rendezvous != nullptr && !op->rendezvous->failed) add(op->rendezvous->members);
       offer(op);
     }
   }
@@ -48,7 +54,7 @@ class Needed {
   void offer_successors(const Op& op) {
     for (const auto& weak : op.successors) {
       const OpPtr successor = weak.lock();
-      if (successor == nullptr || !seen_.contains(successor.get())) continue;
+      if (successor == nullptr || successor->needed_by != search_) continue;
       offer(successor);
       // A collective becomes ready by its last member, whichever that is: offering this one is enough.
     }
@@ -58,7 +64,7 @@ class Needed {
   void offer(const OpPtr& op) {
     if (ready(*op)) ready_.push(op);
   }
-  std::unordered_set<const Op*> seen_;
+  const std::uint64_t search_ = runtime().next_search++;
   std::priority_queue<OpPtr, std::vector<OpPtr>, EarlierFirst> ready_;
 };
 

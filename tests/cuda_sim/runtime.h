@@ -44,7 +44,8 @@ struct Op {
   int unmet = 0;  // predecessors that are not done
   Body body;
   std::shared_ptr<Rendezvous> rendezvous;
-  bool held = false;  // until other processes have given their part
+  bool held = false;            // until other processes have given their part
+  std::uint64_t needed_by = 0;  // the last search that came to it
   std::chrono::steady_clock::time_point done_at;
 };
 using OpPtr = std::shared_ptr<Op>;
@@ -76,6 +77,7 @@ struct Runtime {
   std::mutex mutex;
   std::condition_variable changed;  // work was added or ended
   std::uint64_t next_sequence = 1;
+  std::uint64_t next_search = 1;
   std::vector<Device> devices;
   std::size_t device_bytes = 0;
   std::map<std::uintptr_t, Allocation> allocations;  // by first address
