@@ -15,16 +15,11 @@ fail() {
   exit "$1"
 }
 
-# The files to compile at a time: one a core, but no more than the free memory, or a container's limit, has room for.
+# The files to compile at a time: one a core, but no more than the free memory has room for.
 jobs_for_this_machine() {
-  local cores kib limit jobs
+  local cores jobs
   cores=$(nproc)
-  kib=$(awk '$1 == "MemAvailable:" {print $2}' /proc/meminfo)
-  limit=$(cat /sys/fs/cgroup/memory.max 2> /dev/null || echo max)
-  if [[ $limit != max ]] && ((limit / 1024 < kib)); then
-    kib=$((limit / 1024))
-  fi
-  jobs=$((kib / (1536 * 1024)))
+  jobs=$(($("$root/scripts/free_memory.sh") / 1536))
   ((jobs >= 1)) || jobs=1
   echo $((jobs < cores ? jobs : cores))
 }

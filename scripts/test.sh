@@ -43,7 +43,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # A test that computes takes three jobs, one of several processes a job (tests/CMakeLists.txt): as many of the former as there are
 # cores, and a GiB for each job.
 jobs=$((3 * $(nproc)))
-gib=$(awk '$1 == "MemAvailable:" {print int($2 / 1048576)}' /proc/meminfo)
+gib=$(($("$root/scripts/free_memory.sh") / 1024))
 ((jobs <= gib)) || jobs=$gib
 ((jobs >= 6)) || jobs=6
 

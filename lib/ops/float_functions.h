@@ -36,7 +36,7 @@ inline float exp_of(float x, float rest = 0.f) {
   // log(2) in two parts: n times the first is exact.
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f + rest;
   const float value = polynomial(r, kCoefficients) * r * r + r + 1.f;
-  // The lowest bits of `rounded` make 2^n. A factor leaves a NaN one; added to the exponent they might not.
+  // The lowest bits of `rounded` make 2^n: a factor, as to add n to the exponent would make numbers of some NaNs.
   return x < -87.f ? 0.f : value * float_of((bits_of(rounded) << 23) + 0x3f800000);
 }
 

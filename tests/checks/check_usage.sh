@@ -36,6 +36,7 @@ refused build --preset=
 refused build --jobs 0
 refused build -D
 refused build debug
+refused free_memory now
 refused quickstart --seeds
 refused quickstart --seeds 1,,2
 refused quickstart --seeds ''
