@@ -109,6 +109,11 @@ plan::Calibration calibration_of(const PlannedExperiment& wanted, const PlanFlag
                                           .got = planned.devices,
                                           .advice = "choose another run"});
   require_alike(wanted, planned, run);
+  if (planned.experiment.strategy.averaging && planned.experiment.strategy.averaging->period > 1)
+    throw Error(ExitCode::config, Mistake{.where = "--calibrate " + run,
+                                          .expected = "expected a run whose steps all exchange the same",
+                                          .got = planned.experiment.strategy.name,
+                                          .advice = "train one with strategy: ddp"});
   const plan::PlannedStep step = step_of(planned);
   plan::LinksFile links;
   if (planned.devices_of_hosts.size() > 1) {
@@ -230,9 +235,15 @@ int plan_with(const PlanFlags& flags) {
       .step = step_of(planned, trace.has_value()),
       .places = places_of(planned, links),
       .times = {},
+      .between = {},
       .figures_source = {}};
   if (const std::optional<plan::Calibration> calibration = calibration_for(planned, flags)) {
     report.times = times_of(planned, report.step, links, *calibration);
+    if (!report.step.between.empty()) {
+      plan::PlannedStep other = report.step;
+      other.ranks = other.between;
+      report.between = times_of(planned, other, links, *calibration);
+    }
     report.figures_source = figures_source(planned, flags);
     if (planned.estimates->is_measured())
       report.shares = plan::shares_of(*planned.estimates, report.step.ranks.front().operators);

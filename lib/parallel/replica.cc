@@ -51,6 +51,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
                               spec.input)),
       clip_norm_(spec.clip_norm),
       label_smoothing_(spec.label_smoothing),
+      gradient_factor_(spec.gradient_factor),
       observer_(spec.observer),
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {
@@ -208,9 +209,11 @@ std::vector<Tape::Root> Replica::losses_of(const std::vector<Variable>& outputs,
                                            const std::vector<int64_t>& rows) {
   std::vector<Tape::Root> roots;
   for (size_t k = 0; k < outputs.size(); ++k) {
-    const Variable losses = autograd::cross_entropy(
-        outputs[k], targets[k],
-        {.count = exchange_.count(k), .factor = loss_factor(), .label_smoothing = label_smoothing_});
+    const Variable losses = autograd::cross_entropy(outputs[k], targets[k],
+                                                    {.scale = gradient_factor_,
+                                                     .count = exchange_.count(k),
+                                                     .factor = loss_factor(),
+                                                     .label_smoothing = label_smoothing_});
     exchange_.keep(k, rows[k], losses.value(), ops::correct_samples(outputs[k].value(), targets[k]));
     roots.push_back({.output = losses, .gradient = losses.value()});
   }

@@ -47,6 +47,8 @@ struct ReplicaSpec {
   double label_smoothing = 0;                ///< of the losses that are trained on
   Precision precision = Precision::fp32;
   Recompute recompute = Recompute::automatic;
+  /// Gradients are those of the losses' mean over all samples of a step, times this.
+  double gradient_factor = 1;
   int steps_in_flight = 2;  ///< that a device is given ahead, and a GPU by its thread
   /// Devices of several kinds have replicas: their weights and gradients lie alike.
   bool mixed_devices = false;
@@ -216,6 +218,8 @@ class Replica {
   /// Steps that fp16 skipped so far. Blocks.
   int64_t skipped_steps() const { return loss_scale_ ? loss_scale_->numbers().skipped : 0; }
 
+  /// Flat, as the weights lie; nothing where it doesn't update them.
+  std::vector<optim::OptimizerState> optimizer_state() const;
   TrainingState training_state();
   void restore(const TrainingState& state);
 
@@ -262,6 +266,7 @@ class Replica {
   std::optional<double> clip_norm_;
   optim::ParameterNorms norms_;
   double label_smoothing_;
+  double gradient_factor_;
   autograd::SumOverDevices* statistics_ = nullptr;
   DeferredUpdate* deferred_ = nullptr;
   StepObserver* observer_;

@@ -7,11 +7,13 @@
 
 namespace dptrain::parallel {
 
+std::vector<optim::OptimizerState> Replica::optimizer_state() const {
+  return optimizer_ != nullptr ? optimizer_->state() : std::vector<optim::OptimizerState>();
+}
+
 TrainingState Replica::training_state() {
   TrainingState state{.model = nn::state_dict(*model_), .optimizer = {}, .average = {}, .loss_scale = {}};
-  std::vector<optim::OptimizerState> optimizer_state;
-  if (optimizer_ != nullptr) optimizer_state = optimizer_->state();
-  for (const optim::OptimizerState& kept : optimizer_state) {
+  for (const optim::OptimizerState& kept : optimizer_state()) {
     auto values = nn::values_by_parameter(*model_, kept.values, kept.name + ".");
     std::ranges::move(values, std::back_inserter(state.optimizer));
   }
@@ -22,8 +24,8 @@ TrainingState Replica::training_state() {
 
 void Replica::restore(const TrainingState& state) {
   if (!state.model.empty()) nn::load_state_dict(*model_, state.model);
-  if (optimizer_ != nullptr && !state.optimizer.empty())
-    for (const optim::OptimizerState& kept : optimizer_->state())
+  if (!state.optimizer.empty())
+    for (const optim::OptimizerState& kept : optimizer_state())
       nn::load_by_parameter(*model_, kept.values, state.optimizer, kept.name + ".");
   if (average_) {
     if (!state.average.empty())

@@ -13,6 +13,12 @@ void ReplicatedStrategy::make_room(int rank) {
   if (team_.device(rank).kind() == DeviceKind::cpu) team_.device(rank).allocator().release_cached();
 }
 
+void ReplicatedStrategy::do_uncounted(int rank, const std::function<void()>& work) {
+  const CommCounts before = team_.communicator(rank).counts();
+  work();
+  reported_[static_cast<size_t>(rank)] += team_.communicator(rank).counts() - before;
+}
+
 std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
   std::vector<nn::NamedValues> tensors;
   team_.run("reading the weights", [&](int rank) {
@@ -45,15 +51,13 @@ TrainingState ReplicatedStrategy::training_state() {
     finish_updates(rank);
     make_room(rank);
     if (team_.is_first(rank)) state = replica(0).training_state();
-    const CommCounts before = team_.communicator(rank).counts();
-    std::vector<nn::NamedValues> dealt_out = dealt_out_state(rank);
-    std::vector<nn::NamedValues> compression = compression_state(rank);
-    if (team_.is_first(rank)) {
+    do_uncounted(rank, [&] {
+      std::vector<nn::NamedValues> dealt_out = dealt_out_state(rank);
+      std::vector<nn::NamedValues> compression = compression_state(rank);
+      if (!team_.is_first(rank)) return;
       std::ranges::move(dealt_out, std::back_inserter(state.optimizer));
       state.compression = std::move(compression);
-    }
-    // What a checkpoint takes is no part of a step.
-    reported_[static_cast<size_t>(rank)] += team_.communicator(rank).counts() - before;
+    });
   });
   return state;
 }

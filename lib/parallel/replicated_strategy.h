@@ -102,6 +102,8 @@ class ReplicatedStrategy : public Strategy {
 
   /// A step's score from its ranks' results, losses added in sample order.
   static Score total(const std::vector<StepResults>& results);
+  /// Does on a rank what is no part of a step: what it sends there isn't counted.
+  void do_uncounted(int rank, const std::function<void()>& work);
   /// Copies of weights on the host take the place of a CPU worker's activations, which no step holds between steps.
   void make_room(int rank);
 

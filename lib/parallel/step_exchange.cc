@@ -105,6 +105,8 @@ void StepExchange::finish_oldest() {
   device_times_[Phase::compute] += seconds(Point::begun, Point::computed);
   device_times_[Phase::communication] += seconds(Point::computed, Point::reduced);
   device_times_[Phase::optimizer] += seconds(Point::reduced, Point::updated);
+  if (stamps[static_cast<size_t>(Point::averaged)] != 0)
+    device_times_[Phase::communication] += seconds(Point::updated, Point::averaged);
 
   int64_t rows = 0;
   for (const OutputRows& output : slot.outputs) rows += output.rows;

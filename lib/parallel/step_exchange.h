@@ -72,8 +72,8 @@ class StepExchange {
   Tensor numbers() const { return block_.part(kHeaderBytes + 8 * ids_, DType::i32, {numbers_}); }
   /// Keeps losses (f64 [R]) and hits (i32 [R]) of an output's rows from number `first` on, to be published.
   void keep(size_t output, int64_t first, const Tensor& losses, const Tensor& correct);
-  /// The device has got to here. `begun` first, in order.
-  enum class Point { begun, computed, reduced, updated };
+  /// The device has got to here. `begun` first, in order; `averaged` in every step or in none.
+  enum class Point { begun, computed, reduced, updated, averaged };
   void stamp(Point point);
   /// Brings what was kept to the host. The last of the step's work.
   void publish();
@@ -92,7 +92,7 @@ class StepExchange {
   static constexpr int64_t kDelayAt = 56;
   static constexpr int64_t kHeaderBytes = 64;
   static_assert(20 + 4 * int64_t{kMostOutputs} <= kDelayAt && kDelayAt + 8 <= kHeaderBytes);
-  static constexpr int64_t kPoints = 4;
+  static constexpr int64_t kPoints = 5;
 
   struct Slot {
     std::unique_ptr<HostMemory> values;
@@ -121,7 +121,7 @@ class StepExchange {
   /// Learning rate f32, epoch i32, address of the results i64, step i32, counts i32, at kDelayAt nanoseconds i64, then
   /// at kHeaderBytes the sample ids i64 and the numbers i32.
   Tensor block_;
-  Tensor kept_;  ///< stamps i64 [4], losses f64, hits i32; of each the outputs one after the other
+  Tensor kept_;  ///< stamps i64 [5], losses f64, hits i32; of each the outputs one after the other
   std::vector<StepResults> finished_;
   PhaseTimes device_times_;
 };

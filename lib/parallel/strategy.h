@@ -10,6 +10,7 @@
 #include "data/batch_loader.h"
 #include "data/dataset.h"
 #include "nn/named_values.h"
+#include "parallel/averaging_steps.h"
 #include "parallel/compression_options.h"
 #include "parallel/injected_fault.h"
 #include "parallel/phase_clock.h"
@@ -92,7 +93,8 @@ struct StoreUse {
 
 /// A way to share a training step over devices. All strategies compute what one device with the whole batch computes,
 /// batch statistics apart: a loss is a sum that is divided once, by the samples of the whole step; gradients are only
-/// ever added, in one fixed order.
+/// ever added, in one fixed order. So do those whose ranks don't wait for each other in every step (`averaging`, and
+/// not `is_in_step`), where they do.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -151,6 +153,8 @@ class Strategy {
   virtual bool is_in_step() const { return true; }
   /// Whether a step's update is made in the course of the next one.
   virtual bool defers_updates() const { return false; }
+  /// When replicas that train by themselves become their mean; nothing where they are the same after every step.
+  virtual std::optional<AveragingSteps> averaging() const { return std::nullopt; }
   /// Blocks until the steps that were given are done, up to the update that one leaves for the next.
   virtual void wait_for_steps() {}
   /// Of processes that aren't in step: blocks while this one is too far ahead of the others. False where it is to end
@@ -211,8 +215,9 @@ struct StrategySpec {
   std::optional<int> store_servers = {};
   std::optional<int64_t> max_staleness = {};                                  ///< of its workers, in steps
   CompressionOptions::Method compression = CompressionOptions::Method::none;  ///< of what devices exchange
-  bool defers_updates = false;  ///< a step's update is made in the course of the next one
-  bool in_step = true;          ///< whether all processes train the same step at a time
+  bool defers_updates = false;                   ///< a step's update is made in the course of the next one
+  bool in_step = true;                           ///< whether all processes train the same step at a time
+  std::optional<AveragingSteps> averaging = {};  ///< of replicas that train by themselves; see Strategy
   /// Of `auto`: timed steps of each candidate. Until one is chosen it makes what is the default on these devices, which
   /// evaluations go by.
   std::optional<int64_t> trial_steps = {};

@@ -6,6 +6,7 @@
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
 #include "parallel/kvstore.h"
+#include "parallel/local_sgd.h"
 #include "parallel/pipeline_config.h"
 #include "parallel/single.h"
 #include "parallel/strategy.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr double kMostMb = 1 << 20;  // a TiB
 constexpr int kMostServers = 1024;
 constexpr int64_t kMostSteps = 1'000'000'000;
+constexpr double kMostOuterRate = 100;
 constexpr int64_t kTrialSteps = 5;
 constexpr int64_t kMostTrialSteps = 10'000;
 
@@ -165,6 +167,32 @@ Make read_kvstore(ConfigReader& options, const StrategyRequest&, StrategySpec& s
   return [store](const StrategyContext& context) { return std::make_unique<KvStore>(context, store); };
 }
 
+Make read_local_sgd(ConfigReader& options, const StrategyRequest&, StrategySpec& spec) {
+  AveragingSteps averaging;
+  averaging.period = options.integer(
+      "period", averaging.period,
+      {.min = 1, .max = kMostSteps, .help = "steps that each device trains for by itself between two averagings"});
+  averaging.warmup_steps = options.integer(
+      "warmup_steps", averaging.warmup_steps,
+      {.min = 0, .max = kMostSteps, .help = "of a training's first steps the weights are averaged after every one"});
+  OuterStep outer;
+  outer.learning_rate =
+      options.number("outer_learning_rate", outer.learning_rate,
+                     {.min = 0,
+                      .max = kMostOuterRate,
+                      .exclusive_min = true,
+                      .help = "how far an averaging moves the weights from the last one towards the mean; 1: to it"});
+  outer.momentum = options.number("outer_momentum", outer.momentum,
+                                  {.min = 0,
+                                   .max = 1,
+                                   .exclusive_max = true,
+                                   .help = "Nesterov's, of these moves; with 0.9 and a rate of 0.7 DiLoCo"});
+  spec.averaging = averaging;
+  return [averaging, outer](const StrategyContext& context) {
+    return std::make_unique<LocalSgd>(context, averaging, outer);
+  };
+}
+
 struct Row {
   const char* name;
   const char* help;
@@ -181,6 +209,9 @@ constexpr Row kStrategies[] = {
     {"ddp", "a rank a device; gradients are summed in buckets while backward runs", kMostRanks, true, read_ddp},
     {"kvstore", "a rank a device; a store sums each parameter's gradients and updates it", kMostRanks, true,
      read_kvstore},
+    {"local_sgd",
+     "a rank a device, which trains on its part of the batches by itself; weights are averaged now and then",
+     kMostRanks, true, read_local_sgd},
 };
 
 /// Those whose batches are cut into micro-batches of their own.

@@ -17,6 +17,9 @@ struct TrainingState {
   std::vector<nn::NamedValues> average;  ///< the weights' moving average, by parameter; empty where there is none
   /// What lossy exchanges of gradients carry along; empty where there are none.
   std::vector<nn::NamedValues> compression = {};
+  /// Of replicas that train by themselves what they carry along, `model` and `optimizer` being their mean; see
+  /// ReplicaMean::gather_state.
+  std::vector<nn::NamedValues> replicas = {};
   std::optional<optim::LossScaleNumbers> loss_scale;  ///< of fp16
 };
 

@@ -156,14 +156,18 @@ std::string times_text(const PlanReport& report) {
            "--calibrate\n";
   const StepTimes& times = *report.times;
   const RankTimes& rank = busiest(times);
-  const std::string text = fmt::format(
-      "a step takes {:.4g} ms: {:.4g} computing, {:.4g} waiting for {:.4g} of communication, {:.4g} else\n"
-      "{} samples/s; an epoch of {} step{} takes {:.4g} s\n"
-      "figures: {}\n",
-      1e3 * times.step_s, 1e3 * rank.compute_s, 1e3 * rank.exposed_comm_s, 1e3 * times.comm_s, 1e3 * times.host_s,
-      rate(static_cast<double>(report.step.batch_samples) / times.step_s), report.step.steps_per_epoch,
-      report.step.steps_per_epoch == 1 ? "" : "s", static_cast<double>(report.step.steps_per_epoch) * times.step_s,
-      report.figures_source);
+  std::string text = fmt::format(
+      "a step takes {:.4g} ms: {:.4g} computing, {:.4g} waiting for {:.4g} of communication, {:.4g} else\n",
+      1e3 * times.step_s, 1e3 * rank.compute_s, 1e3 * rank.exposed_comm_s, 1e3 * times.comm_s, 1e3 * times.host_s);
+  const double mean_s = report.mean_step_s();
+  if (report.between)
+    text +=
+        fmt::format("  that is one of {}, after which the weights are averaged; others take {:.4g} ms, all {:.4g}\n",
+                    report.step.averaging->period, 1e3 * report.between->step_s, 1e3 * mean_s);
+  text += fmt::format("{} samples/s; an epoch of {} step{} takes {:.4g} s\nfigures: {}\n",
+                      rate(static_cast<double>(report.step.batch_samples) / mean_s), report.step.steps_per_epoch,
+                      report.step.steps_per_epoch == 1 ? "" : "s",
+                      static_cast<double>(report.step.steps_per_epoch) * mean_s, report.figures_source);
   return report.shares ? text + shares_text(*report.shares) : text;
 }
 
@@ -172,6 +176,12 @@ std::string times_text(const PlanReport& report) {
 int64_t PlanReport::most_bytes() const {
   const auto most = std::ranges::max_element(step.ranks, {}, &PlannedRank::peak_bytes);
   return most->peak_bytes;
+}
+
+double PlanReport::mean_step_s() const {
+  if (!between) return times->step_s;
+  const auto period = static_cast<double>(step.averaging->period);
+  return (times->step_s + (period - 1) * between->step_s) / period;
 }
 
 std::optional<bool> PlanReport::fits() const {

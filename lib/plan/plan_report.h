@@ -23,6 +23,7 @@ struct PlanReport {
   PlannedStep step;
   std::optional<StorePlaces> places = {};  ///< of a store on servers
   std::optional<StepTimes> times;          ///< where the devices' figures are known
+  std::optional<StepTimes> between;        ///< of a step after which replicas don't become their mean
   std::string figures_source;              ///< of the times
   /// Of the first rank's operators, where some were measured.
   std::optional<EstimateShares> shares = {};
@@ -31,6 +32,8 @@ struct PlanReport {
   int64_t most_bytes() const;
   /// All peaks together, with what a store holds beside them in host memory.
   int64_t all_bytes() const;
+  /// Of steps of a whole period, where replicas become their mean after some; with `times`.
+  double mean_step_s() const;
   /// Whether all ranks' peaks fit their devices, and those of CPU workers together the machine; nothing where it isn't
   /// known.
   std::optional<bool> fits() const;

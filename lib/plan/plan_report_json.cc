@@ -18,6 +18,13 @@ ordered_json pipeline_json(const PlanReport& report) {
           {"bubble", report.times ? ordered_json(report.times->bubble()) : ordered_json(nullptr)}};
 }
 
+ordered_json averaging_json(const PlanReport& report) {
+  return {{"period", report.step.averaging->period},
+          {"warmup_steps", report.step.averaging->warmup_steps},
+          {"other_step_s", report.between ? ordered_json(report.between->step_s) : ordered_json(nullptr)},
+          {"mean_step_s", report.times ? ordered_json(report.mean_step_s()) : ordered_json(nullptr)}};
+}
+
 ordered_json served_json(const PlanReport& report) {
   const StorePlaces& places = *report.places;
   const StoreTraffic traffic = traffic_of(*report.step.store->served, places);
@@ -89,8 +96,8 @@ std::string PlanReport::json() const {
     time = {{"step_s", times->step_s},
             {"comm_s", times->comm_s},
             {"other_s", times->host_s},
-            {"samples_per_s", static_cast<double>(step.batch_samples) / times->step_s},
-            {"epoch_s", static_cast<double>(step.steps_per_epoch) * times->step_s},
+            {"samples_per_s", static_cast<double>(step.batch_samples) / mean_step_s()},
+            {"epoch_s", static_cast<double>(step.steps_per_epoch) * mean_step_s()},
             {"figures", figures_source},
             {"operators", shares_json(shares)}};
   const ordered_json document = {{"schema", 1},
@@ -109,6 +116,7 @@ std::string PlanReport::json() const {
                                  {"time", time},
                                  {"store_bytes", step.store ? ordered_json(step.store->bytes) : ordered_json(nullptr)},
                                  {"served", places ? served_json(*this) : ordered_json(nullptr)},
+                                 {"averaging", step.averaging ? averaging_json(*this) : ordered_json(nullptr)},
                                  {"pipeline", step.pipeline ? pipeline_json(*this) : ordered_json(nullptr)},
                                  {"ranks", ranks}};
   return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);

@@ -116,6 +116,35 @@ std::vector<std::vector<PlannedPart>> take_parts(parallel::Strategy& strategy, s
   return parts;
 }
 
+/// The steps of a plan. Where replicas become their mean after some steps, the first one is such a step, in which ranks
+/// meet for the first time, the second one is told of as one that isn't, and the third one as one that is.
+class PlanSteps {
+ public:
+  explicit PlanSteps(const std::optional<parallel::AveragingSteps>& averaging) : averaging_(averaging) {}
+
+  bool has_others() const { return averaging_ && averaging_->period > 1; }
+  int64_t told() const { return has_others() ? kToldStep + 1 : kToldStep; }
+  /// By which the strategy goes.
+  int64_t number(int64_t step) const {
+    if (!has_others()) return step;
+    const int64_t averaged_after = averaging_->warmup_steps + averaging_->period;
+    return step == 1 || step == told() ? averaged_after : averaged_after + step - 1;
+  }
+
+ private:
+  std::optional<parallel::AveragingSteps> averaging_;
+};
+
+/// What a rank did in the steps since its logs were cleared.
+void take_step(const parallel::Strategy& strategy, int rank, const parallel::RankCosts& costs, const CallLog& calls,
+               PlannedRank& planned) {
+  planned.device = strategy.device(rank).id();
+  planned.samples = costs.samples;
+  planned.sent = costs.communication;
+  planned.operators = strategy.device(rank).operator_log()->costs();
+  planned.calls = calls;
+}
+
 }  // namespace
 
 double PlannedRank::flops() const {
@@ -147,8 +176,11 @@ PlannedStep plan_step(const StepRequest& request) {
                    .ranks = {},
                    .store = {}};
   plan.ranks.resize(ranks);
+  plan.averaging = strategy->averaging();
+  const PlanSteps steps(plan.averaging);
+  if (steps.has_others()) plan.between.resize(ranks);
   // As long as it goes on, so that no step is recorded anew for being shown no more.
-  strategy->show_steps({.first = 1, .last = 2 * kSteps});
+  strategy->show_steps({.first = 1, .last = steps.number(2 * kSteps)});
   for (size_t r = 0; r < ranks; ++r) strategy->take_costs(static_cast<int>(r));
   const auto keep_peaks = [&](const parallel::RankCosts& costs, PlannedRank& planned) {
     if (costs.peak_bytes <= planned.peak_bytes) return;
@@ -162,10 +194,13 @@ PlannedStep plan_step(const StepRequest& request) {
       batch = batches.next();
     }
     for (size_t r = 0; r < ranks; ++r) {
-      strategy->device(static_cast<int>(r)).operator_log()->clear();
+      const Device& device = strategy->device(static_cast<int>(r));
+      // What a GPU has recorded in the told step it doesn't log again in the next one.
+      if (device.can_record() && step > kToldStep && step <= steps.told()) continue;
+      device.operator_log()->clear();
       calls[r].clear();
     }
-    strategy->train_step(batch, {.step = step, .epoch = batches.epoch(), .learning_rate = 1});
+    strategy->train_step(batch, {.step = steps.number(step), .epoch = batches.epoch(), .learning_rate = 1});
     strategy->take_scores(true);
     std::vector<std::vector<PlannedPart>> parts = take_parts(*strategy, ranks);
     for (size_t r = 0; r < ranks; ++r) {
@@ -173,14 +208,12 @@ PlannedStep plan_step(const StepRequest& request) {
       const parallel::RankCosts costs = strategy->take_costs(rank);
       PlannedRank& planned = plan.ranks[r];
       keep_peaks(costs, planned);
-      if (step != kToldStep) continue;
-      planned.device = strategy->device(rank).id();
-      planned.samples = costs.samples;
-      planned.sent = costs.communication;
-      planned.operators = strategy->device(rank).operator_log()->costs();
-      planned.calls = calls[r];
+      if (step == kToldStep && steps.has_others()) take_step(*strategy, rank, costs, calls[r], plan.between[r]);
+      if (step == steps.told()) take_step(*strategy, rank, costs, calls[r], planned);
+      if (step != (strategy->device(rank).can_record() ? kToldStep : steps.told())) continue;
       planned.parts = std::move(parts[r]);
-      std::erase_if(planned.parts, [](const PlannedPart& part) { return part.name == parallel::step_name(kToldStep); });
+      std::erase_if(planned.parts,
+                    [&](const PlannedPart& part) { return part.name == parallel::step_name(steps.number(step)); });
     }
   }
   if (strategy->defers_updates()) {

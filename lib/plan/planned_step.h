@@ -63,6 +63,10 @@ struct PlannedStep {
   /// Where the next step makes the update of this one, of each rank; the calls and operators of `ranks` are those of a
   /// step that ends with its own. Empty otherwise.
   std::vector<FollowingSteps> following = {};
+  /// Where replicas become their mean after some steps: `ranks` are of such a step, and `between` of one without it;
+  /// empty where there is none.
+  std::optional<parallel::AveragingSteps> averaging = {};
+  std::vector<PlannedRank> between = {};
 };
 
 struct StepRequest {

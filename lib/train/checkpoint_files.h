@@ -22,7 +22,8 @@ struct StateFile {
 constexpr StateFile kStateFiles[] = {{kWeights, &parallel::TrainingState::model, true},
                                      {"optimizer.safetensors", &parallel::TrainingState::optimizer, true},
                                      {kAverage, &parallel::TrainingState::average, false},
-                                     {"compression.safetensors", &parallel::TrainingState::compression, false}};
+                                     {"compression.safetensors", &parallel::TrainingState::compression, false},
+                                     {"replicas.safetensors", &parallel::TrainingState::replicas, false}};
 
 /// "step-000938". Steps are padded to six digits; a longer number is a later step.
 std::string checkpoint_name(int64_t step);

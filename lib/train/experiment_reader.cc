@@ -133,6 +133,20 @@ void refuse_out_of_step(ConfigReader& config, const Experiment& experiment) {
   if (experiment.shards > 0) refuse("shards", fmt::format("{}", experiment.shards), "leave it out");
 }
 
+/// What replicas that each train by themselves don't have together.
+void refuse_own_trainings(ConfigReader& config, const Experiment& experiment) {
+  if (!experiment.strategy.averaging || config.describing()) return;
+  const auto refuse = [&](const char* key, const std::string& what, const std::string& got, const std::string& advice) {
+    config.mistake(key, fmt::format("devices of local_sgd have no {} in common, expected none", what), got,
+                   advice + ", or choose ddp");
+  };
+  if (experiment.precision == Precision::fp16) refuse("precision", "loss scale", "fp16", "use bf16");
+  if (experiment.average_decay)
+    refuse("ema", "weights between two averagings", fmt::format("{}", *experiment.average_decay), "leave it out");
+  if (experiment.shards > 0)
+    refuse("shards", "sum of gradients", fmt::format("{}", experiment.shards), "leave them out");
+}
+
 /// What an update that is made bucket by bucket, in the course of the next step, can't wait for.
 void refuse_deferred_updates(ConfigReader& config, const Experiment& experiment) {
   if (!experiment.strategy.defers_updates || config.describing()) return;
@@ -193,6 +207,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   read_learning(config, experiment);
   read_arithmetic(config, experiment);
   refuse_out_of_step(config, experiment);
+  refuse_own_trainings(config, experiment);
   refuse_deferred_updates(config, experiment);
   const InitSetting init = read_init(config, experiment.seed);
   experiment.initialization = init.values;

@@ -125,7 +125,8 @@ class Planner {
     rows.push_back(planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config),
                            in_step ? parallel::BatchNormMode::sync : parallel::BatchNormMode::local));
     rows.back().compression = own_.strategy.compression;
-    rows.back().differs_by_design = !in_step && facts_.batch_norms;
+    // Gradients of replicas that train by themselves are each one's own.
+    rows.back().differs_by_design = (!in_step && facts_.batch_norms) || own_.strategy.averaging;
   }
 
   /// `single` with the configuration's shards, and what has to have its bits.

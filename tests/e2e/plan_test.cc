@@ -257,6 +257,30 @@ TEST_F(PlanTest, OfAStoreOverHostsShowsServersLinksAndTimes) {
     EXPECT_NE(text.out.find(words), std::string::npos) << words << " in:\n" << text.out;
 }
 
+TEST_F(PlanTest, OfReplicasThatTrainByThemselvesAPeriodsStepsAreTaken) {
+  const auto of = [this](const std::string& options) {
+    return planned({"--devices", "8xh200", "--set", "strategy={name: local_sgd" + options + "}"});
+  };
+  const json document = of(", period: 4"), &time = document["time"], &averaging = document["averaging"];
+  const double with = time["step_s"], without = averaging["other_step_s"], mean = averaging["mean_step_s"];
+  EXPECT_LT(without, with);
+  EXPECT_NEAR(mean, (with + 3 * without) / 4, 1e-12);
+  EXPECT_NEAR(time["epoch_s"].get<double>(), mean * document["steps_per_epoch"].get<double>(), 1e-9);
+  EXPECT_NEAR(time["samples_per_s"].get<double>() * mean, document["global_batch"].get<double>(), 1e-6);
+  EXPECT_EQ(averaging["period"], 4);
+  const json every = of(", period: 1");
+  EXPECT_TRUE(every["averaging"]["other_step_s"].is_null());
+  EXPECT_TRUE(planned({"--devices", "8xh200"})["averaging"].is_null());
+  const Finished text = run(plan({"--devices", "8xh200", "--set", "strategy=local_sgd"}));
+  EXPECT_NE(text.out.find("that is one of 8, after which the weights are averaged; others take"), std::string::npos)
+      << text.out;
+  expect_refused(plan({"--devices", "8xh200", "--set", "strategy=local_sgd", "--set", "precision=fp16"}), 78,
+                 {"precision", "no loss scale in common", "got fp16", "use bf16"});
+  train("averaged", {"strategy=local_sgd"});
+  expect_refused(plan({"--calibrate", "averaged"}), 78,
+                 {"averaged", "steps all exchange the same", "local_sgd", "ddp"});
+}
+
 /// Of one process: what was left out of a plan would be missing here, and `other_s` hide it.
 TEST_F(PlanTest, OfAStoreInOneProcessIsCalibratedByARun) {
   const Arguments store = {"--set", "strategy={name: kvstore, type: dist_sync}"};

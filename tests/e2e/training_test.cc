@@ -129,6 +129,7 @@ TEST_F(TrainingTest, AnEpochHasEverySampleOnceUnderEveryStrategy) {
                                                 {"strategy={name: ddp, shard_optimizer: true}"},
                                                 {"strategy=kvstore"},
                                                 {"strategy={name: kvstore, type: local}"},
+                                                {"strategy=local_sgd"},
                                                 {"strategy=model_parallel"},
                                                 {"strategy=hybrid", "devices=cpu:0-3"},
                                                 {"split=[0.8, 0.2]"},

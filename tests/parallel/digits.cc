@@ -5,6 +5,7 @@
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
 #include "parallel/kvstore.h"
+#include "parallel/local_sgd.h"
 #include "parallel/pipeline_strategy.h"
 #include "parallel/single.h"
 #include "support/source_tree.h"
@@ -91,6 +92,7 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const St
     return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::dist_device_sync});
   if (options.name == "kvstore_round_robin")
     return std::make_unique<KvStore>(context, StoreOptions{.placement = Placement::round_robin});
+  if (options.name == "local_sgd") return std::make_unique<LocalSgd>(context, options.averaging, options.outer);
   return std::make_unique<Ddp>(context, Ddp::Options{.buckets = options.buckets,
                                                      .find_unused = options.find_unused,
                                                      .shard_optimizer = options.name == "ddp_sharded",

@@ -107,6 +107,29 @@ TEST_F(CudaStrategies, ReplicasOnOneGpuAndOnSeveralEndInTheSameBits) {
     EXPECT_NEAR(ddp.losses[step], single.losses[step], 1e-5 * single.losses[step]);
 }
 
+/// Of steps that are recorded, with an averaging between two parts of some.
+TEST_F(CudaStrategies, ReplicasThatTrainByThemselvesEndInTheBitsOfStepsThatArentRecorded) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16})
+    for (const int64_t period : {1, 3}) {
+      SCOPED_TRACE(::testing::Message() << "period " << period << ", precision " << static_cast<int>(precision));
+      StrategyOptions options{.name = "local_sgd",
+                              .averaging = {.period = period},
+                              .outer = {.learning_rate = 0.7, .momentum = 0.5},
+                              .sgd = {.momentum = 0.9},
+                              .list = {kGpu, kGpu, kGpu},
+                              .precision = precision};
+      const auto recorded = trained(options, 7, 16, 104);  // the last batch has 8
+      options.records = false;
+      expect_same_bits(recorded, trained(options, 7, 16, 104));
+      if (precision == Precision::bf16) continue;
+      options.list.clear();
+      options.devices = 3;
+      const auto cpu = trained(options, 7, 16, 104);
+      for (size_t step = 0; step < 7; ++step)
+        EXPECT_NEAR(recorded.losses[step], cpu.losses[step], 1e-3 * cpu.losses[step]) << "step " << step + 1;
+    }
+}
+
 TEST_F(CudaStrategies, DealtOutUpdatesEndInTheBitsOfDdp) {
   const std::vector<DeviceId> list = {kGpu, kGpu, kGpu};
   for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {

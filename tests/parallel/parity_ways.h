@@ -262,11 +262,30 @@ inline ParityWays ways_by_layers() {
   return all;
 }
 
+/// Replicas that train by themselves and are their mean after every step: the mean of SGD's steps is ddp's.
+inline ParityWays ways_with_a_mean_of_replicas() {
+  ParityWays ways;
+  const auto add = [&](const std::string& name) -> ParityWay& {
+    ParityWay& way = ways.emplace_back(parity_way(name, "local_sgd", {}));
+    way.options.averaging = {.period = 1};
+    // Each replica rounds its weights, and so is their mean: as much more than one update as replicas add, which is
+    // little beside all movement, and not beside that of a layer norm's weights alone, near 1.
+    way.lossy = 2e-5;
+    return way;
+  };
+  add("local_sgd");
+  add("local_sgd_warming_up").options.averaging = {.period = 100, .warmup_steps = 100};
+  add("local_sgd_micro_batches").options.micro_batches = kParityMicroBatches;
+  add("local_sgd_weighted").split = ParityWay::Split::weights;
+  add("local_sgd_one_in_flight").steps_in_flight = 1;
+  return ways;
+}
+
 inline ParityWays parity_ways() {
   ParityWays all;
   for (ParityWays& ways : std::vector{ways_of_a_batch(), ways_in_micro_batches(), ways_with_weights(), ways_in_shards(),
                                       ways_of_batch_norms(), ways_of_pipelines(), ways_of_compression(),
-                                      ways_with_deferred_updates(), ways_by_layers()})
+                                      ways_with_deferred_updates(), ways_by_layers(), ways_with_a_mean_of_replicas()})
     std::ranges::move(ways, std::back_inserter(all));
   return all;
 }

@@ -73,6 +73,20 @@ class DataParallelBytes : public ::testing::TestWithParam<std::tuple<const char*
   }
 };
 
+/// Of two steps the second ends with the mean of weights, of as much momentum, and of running statistics.
+TEST(LocalSgdBytes, AreThoseOfWhatReplicasHoldAtEachAveraging) {
+  for (const char* name : {"lenet", "resnet"})
+    for (const int devices : {1, 2, 3})
+      for (const double momentum : {0.0, 0.9}) {
+        SCOPED_TRACE(::testing::Message() << name << " on " << devices << ", momentum " << momentum);
+        const ParityNet net = parity_net(name, kSteps * kBatch);
+        const Sent sent = sent_by(
+            {.name = "local_sgd", .devices = devices, .averaging = {.period = 2}, .sgd = {.momentum = momentum}}, net);
+        const int64_t weights = (momentum > 0 ? 2 : 1) * parameter_bytes(net);
+        EXPECT_EQ(sent.bytes, 2 * (devices - 1) * (weights + statistics_bytes(net)));
+      }
+}
+
 class ImageBytes : public DataParallelBytes {
  protected:
   static constexpr int64_t kImage = kFloat * 28 * 28, kLogits = kFloat * 10;

@@ -84,6 +84,7 @@ const auto kStrategies =
     ::testing::Values("data_parallel", "parallel_criterion", "ddp", "ddp_sharded", "kvstore", "kvstore_local");
 INSTANTIATE_TEST_SUITE_P(Strategies, SplitTest, ::testing::Combine(kStrategies, ::testing::Values(1, 4)), case_name);
 INSTANTIATE_TEST_SUITE_P(Strategies, SplitShares, ::testing::Combine(kStrategies, ::testing::Values(1)), case_name);
+INSTANTIATE_TEST_SUITE_P(OwnTrainings, SplitShares, ::testing::Values(std::tuple{"local_sgd", 1}), case_name);
 
 TEST(Split, MeasuringLeavesRunningStatistics) {
   const StrategyOptions options{.model = "resnet18", .devices = 1};

@@ -9,6 +9,8 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "plan/planned_of.h"
@@ -115,6 +117,8 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"resnet_data_parallel", kResNet, on(3, "{name: data_parallel, criterion: parallel}")},
         Row{"lenet_kvstore", kLeNet, on(2, "kvstore")}, Row{"bert_kvstore", kBert, on(3, "kvstore")},
         Row{"lenet_kvstore_local", kLeNet, on(2, "{name: kvstore, type: local}")},
+        Row{"lenet_local_sgd", kLeNet + "optimizer: adam\n", on(3, "{name: local_sgd, period: 1}")},
+        Row{"resnet_local_sgd", kResNet, on(2, "{name: local_sgd, period: 1}")},
         Row{"lenet_uneven", kLeNet, on(2, "ddp") + "split: [0.7, 0.3]\naccumulate: 2\n"},
         Row{"resnet_frozen", kResNet + "freeze: [conv1, bn1, layer1, layer3]\n", on(2, "ddp")},
         Row{"bert_frozen", kBert + "freeze: [bert]\n", on(3, "{name: model_parallel, stages: [1, 1, 1]}")},
@@ -143,6 +147,36 @@ TEST(PlannedStep, CountsProductsOfAllThreePasses) {
       "batch_size: 32\nlearning_rate: 0.1\nepochs: 1\ndevices: cpu:0\n");
   const plan::PlannedStep plan = planned_of(experiment, experiment.dataset.open());
   EXPECT_EQ(plan.ranks[0].flops(), 2 * 2.0 * 32 * 784 * 10);
+}
+
+TEST(PlannedStep, TellsOfAStepWithAnAveragingAndOfOneWithout) {
+  const auto planned = [](const std::string& strategy) {
+    const train::Experiment experiment = experiment_of_lines(
+        kResNet + "threads: 1\nlearning_rate: 0.01\nepochs: 1\noptimizer: {name: sgd, momentum: 0.9}\n" +
+        on(2, strategy));
+    return planned_of(experiment, experiment.dataset.open());
+  };
+  const auto names = [](const plan::PlannedRank& rank) {
+    std::multiset<std::string> all;
+    for (const OperatorCost& cost : rank.operators) all.insert(cost.name);
+    return all;
+  };
+  const plan::PlannedStep step = planned("{name: local_sgd, period: 5, warmup_steps: 3}");
+  const plan::PlannedStep always = planned("{name: local_sgd, period: 1}");
+  ASSERT_EQ(step.between.size(), 2u);
+  EXPECT_TRUE(always.between.empty());
+  for (size_t r = 0; r < 2; ++r) {
+    EXPECT_TRUE(step.between[r].calls.empty());
+    EXPECT_EQ(step.between[r].sent.bytes, 0);
+    EXPECT_EQ(step.ranks[r].sent.bytes, always.ranks[r].sent.bytes);
+    EXPECT_EQ(step.ranks[r].calls.size(), always.ranks[r].calls.size());
+    EXPECT_EQ(names(step.ranks[r]), names(always.ranks[r]));
+    // Weights, momentum and running statistics are each averaged apart.
+    const std::multiset<std::string> with = names(step.ranks[r]), without = names(step.between[r]);
+    EXPECT_EQ(with.count("approach"), 3 + without.count("approach"));
+    EXPECT_EQ(with.count("conv2d"), without.count("conv2d"));
+    EXPECT_GT(with.size(), without.size());
+  }
 }
 
 TEST(PlannedStep, OfManyReplicasMakesWholePipelines) {

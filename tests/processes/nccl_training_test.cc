@@ -170,6 +170,7 @@ INSTANTIATE_TEST_SUITE_P(
                strategy("{name: kvstore, type: device}"),
                2,
                "gpu_kernels"},
+        GpuWay{"local_sgd", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, strategy("{name: local_sgd, period: 3}")},
         GpuWay{"hybrid", {"cuda:0-1", "cuda:2-3"}, "cuda:0-3", 4, strategy(kLenetReplicas), 2},
         GpuWay{"deterministic",
                {"cuda:0", "cuda:1-2"},

@@ -38,6 +38,7 @@ INSTANTIATE_TEST_SUITE_P(
             strategy("{name: ddp, overlap: next_forward, bucket_mb: 0.1, compress: bf16}")},
         Way{"find_unused", "lenet_ddp_2cpu", {1, 2}, strategy("{name: ddp, find_unused: true, bucket_mb: 0.1}")},
         Way{"kvstore", "lenet_ddp_2cpu", {2, 2}, strategy("{name: kvstore, type: device}")},
+        Way{"local_sgd", "lenet_ddp_2cpu", {1, 2}, strategy("{name: local_sgd, period: 3}")},
         Way{"shards", "lenet_ddp_2cpu", {2, 2}, {"--set", "shards=8"}},
         Way{"shards_of_six", "lenet_ddp_2cpu", {1, 1}, {"--set", "shards=6"}},
         Way{"accumulate", "lenet_ddp_2cpu", {1, 2}, {"--set", "accumulate=2"}},

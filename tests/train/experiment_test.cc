@@ -213,6 +213,10 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {deferred, "clip_norm=1"}, {"clip_norm", "next_forward", "norm of all gradients", "got 1"});
   refused(config, {"strategy={name: kvstore, type: dist_async}", "optimizer=lars"},
           {"optimizer", "dist_async", "sgd, adam or adamw", "got lars", "dist_sync"});
+  refused(config, {"strategy=local_sgd", "ema=0.9"}, {"ema", "devices of local_sgd", "got 0.9", "choose ddp"});
+  refused(config, {"strategy=local_sgd", "shards=4"}, {"shards", "devices of local_sgd", "got 4"});
+  refused(config, {"strategy={name: local_sgd, outer_momentum: 1}"}, {"strategy.outer_momentum", "got 1"});
+  refused(config, {"strategy={name: local_sgd, period: 0}"}, {"strategy.period", "from 1", "got 0"});
   refused(config, {deferred, "optimizer=lamb"}, {"optimizer", "next_forward", "sgd, adam or adamw", "got lamb"});
   refused(config, {deferred, "shards=4"}, {"shards", "next_forward", "got 4"});
   refused(config, {"strategy={name: ddp, overlap: next_forward, shard_optimizer: true}"},

@@ -65,6 +65,14 @@ TEST(StrategyCandidates, AreThoseThatTheConfigurationLists) {
   EXPECT_TRUE(listed[0].is_to_be_tried());
 }
 
+/// It would win by what it leaves out.
+TEST(StrategyCandidates, DontTryWhatTrainsOtherwise) {
+  const auto listed = candidates_of({"strategy={name: auto, candidates: [ddp, local_sgd: {period: 4}]}"});
+  EXPECT_TRUE(listed[0].is_to_be_tried());
+  EXPECT_FALSE(listed[1].is_to_be_tried());
+  EXPECT_NE(listed[1].trial.reason.find("would change what is trained"), std::string::npos) << listed[1].trial.reason;
+}
+
 TEST(StrategyCandidates, AreReadUnderAllElseThatTheConfigurationSays) {
   const auto split = candidates_of({"split=[1, 3]"});
   EXPECT_EQ(split.front().trial.split, "[1, 3]");

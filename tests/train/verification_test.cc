@@ -123,6 +123,12 @@ TEST(Verification, AStoreOnServersIsComparedAsConfigured) {
     }
 }
 
+TEST(Verification, GradientsOfReplicasThatTrainByThemselvesDifferByDesign) {
+  const auto rows = verified(config_of(kLeNet, 2, {"strategy={name: local_sgd, period: 4}"}));
+  EXPECT_EQ(row_of(rows, "local_sgd, as configured").verdict, Verdict::differs_by_design);
+  EXPECT_EQ(row_of(rows, "ddp").verdict, Verdict::equal);
+}
+
 TEST(Verification, TwoStepsOnThreeWorkersWithUnevenParts) {
   const auto rows =
       verified(config_of(kLeNet, 3, {"accumulate=2", "optimizer=adam", "learning_rate=0.001"}), {.steps = 2});

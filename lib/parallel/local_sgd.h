@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "parallel/averaging_steps.h"
+#include "parallel/replica_mean.h"
+#include "parallel/replicated_strategy.h"
+#include "parallel/steps_under_way.h"
+
+namespace dptrain::parallel {
+
+/// A rank a device, each with its part of the batch, its own replica and optimizer, which makes its update from its own
+/// gradients alone; after some steps all replicas become their mean (Local SGD: Stich, 2019; after a warm-up,
+/// post-local SGD: Lin et al., 2020). Whatever looks at the weights between sees the mean, and changes nothing that is
+/// trained.
+///
+/// A rank's losses count as often as there are ranks, so that its gradients are, of equal parts, those of the mean over
+/// its own samples. The mean of steps that are linear in their gradients, as SGD's with momentum are, is then ddp's
+/// step, whatever the parts: with a mean after every step they are the same training, but for rounding.
+class LocalSgd final : public ReplicatedStrategy {
+ public:
+  LocalSgd(const StrategyContext& context, const AveragingSteps& averaging, const OuterStep& outer = {});
+
+  std::vector<Device*> batch_devices() override { return part_devices(); }
+  std::optional<AveragingSteps> averaging() const override { return averaging_; }
+  void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
+  std::vector<nn::NamedValues> state_dict() override;
+  void for_each_state(const std::function<void(const nn::NamedValues&)>& take) override;
+  TrainingState training_state() override;
+
+ private:
+  void share_weights(int) override {}
+  void swap_average(int rank) override;
+  bool has_comparable_weights(int rank) override { return !mean(rank).is_apart(); }
+  void restore_dealt_out(int rank, const TrainingState& state) override { mean(rank).load_state(state.replicas); }
+  void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
+  ReplicaMean& mean(int rank) { return *means_[static_cast<size_t>(rank)]; }
+  /// Makes the mean what all replicas hold, and the next time what each of them held.
+  void swap_all();
+
+  AveragingSteps averaging_;
+  std::vector<std::unique_ptr<ReplicaMean>> means_;  ///< by rank
+  StepsUnderWay steps_;
+};
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,262 @@
+// Replicas that train by themselves: each as one device on its part of the batches, and all of them their mean now and
+// then, which is what everybody else sees.
+#include "parallel/local_sgd.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "parallel/digits.h"
+#include "parallel/residual_net.h"
+#include "parallel/trained_state.h"
+
+namespace dptrain::parallel {
+namespace local_sgd_test {
+
+constexpr int64_t kBatch = 32;
+constexpr double kRate = 0.05;
+constexpr int kReplicas = 2;
+
+StrategyOptions options_with(const AveragingSteps& averaging, int devices = kReplicas) {
+  return {.name = "local_sgd",
+          .net = residual_net(),
+          .devices = devices,
+          .averaging = averaging,
+          .sgd = {.momentum = 0.9, .weight_decay = 0.01}};
+}
+
+/// A strategy, and the batches that it is given: the first ones of an epoch.
+class Training {
+ public:
+  explicit Training(const StrategyOptions& options)
+      : data_(digits(12 * kBatch, 10)),
+        strategy_(make_strategy(options)),
+        loader_(data_.train, {.batch_size = kBatch, .seed = 5, .devices = strategy_->batch_devices()}) {
+    loader_.start_epoch(1);
+  }
+
+  Strategy& strategy() { return *strategy_; }
+  void step(int64_t number) {
+    strategy_->train_step(loader_.next(), {.step = number, .epoch = 1, .learning_rate = kRate});
+    strategy_->take_scores(true);
+  }
+  void steps(int64_t first, int64_t last) {
+    for (int64_t number = first; number <= last; ++number) step(number);
+  }
+  /// Goes on where another has come to.
+  void go_on(int64_t steps_done, const TrainingState& state) {
+    for (int64_t number = 0; number < steps_done; ++number) loader_.next();
+    strategy_->restore(state);
+  }
+  int64_t bytes_of_step(int64_t number) {
+    for (int rank = 0; rank < strategy_->ranks(); ++rank) strategy_->take_costs(rank);
+    step(number);
+    int64_t bytes = 0;
+    for (int rank = 0; rank < strategy_->ranks(); ++rank) bytes += strategy_->take_costs(rank).communication.bytes;
+    return bytes;
+  }
+  bool is_the_same_everywhere() {
+    const auto digests = strategy_->weight_digests();
+    return !digests.front().tensors.empty() && !find_weight_difference(digests);
+  }
+
+ private:
+  Datasets data_;
+  std::unique_ptr<Strategy> strategy_;
+  BatchLoader loader_;
+};
+
+/// One device, given the samples of a replica's parts alone.
+State trained_on_part(int replica, int64_t steps) {
+  StrategyOptions options = options_with({}, 1);
+  options.name = "single";
+  const auto strategy = make_strategy(options);
+  const Datasets data = digits(12 * kBatch, 10);
+  Device* const device = strategy->batch_devices().front();
+  BatchLoader loader(data.train, {.batch_size = kBatch, .seed = 5, .devices = {device, device}});
+  loader.start_epoch(1);
+  for (int64_t step = 1; step <= steps; ++step) {
+    auto batch = std::make_shared<Batch>(std::move(*loader.next()));
+    batch->samples = kBatch / kReplicas;
+    batch->counts = {kBatch / kReplicas};
+    auto& parts = batch->micro_batches.front().parts;
+    parts = {parts[static_cast<size_t>(replica)]};
+    strategy->train_step(std::move(batch), {.step = step, .epoch = 1, .learning_rate = kRate});
+    strategy->take_scores(true);
+  }
+  return strategy->state_dict();
+}
+
+void expect_mean(const State& got, const std::vector<State>& replicas) {
+  for (size_t t = 0; t < got.size(); ++t)
+    for (size_t i = 0; i < got[t].values.size(); ++i) {
+      double sum = 0;
+      for (const State& state : replicas) sum += state[t].values[i];
+      const double mean = sum / static_cast<double>(replicas.size());
+      ASSERT_NEAR(got[t].values[i], mean, 1e-5 * std::abs(mean) + 1e-7) << got[t].name << " " << i;
+    }
+}
+
+/// With momentum and running statistics.
+TEST(LocalSgd, EachReplicaTrainsAsOneDeviceOnItsPartAlone) {
+  constexpr int64_t kSteps = 3;
+  const std::vector<State> alone = {trained_on_part(0, kSteps), trained_on_part(1, kSteps)};
+  Training averaged(options_with({.period = kSteps})), apart(options_with({.period = 100}));
+  averaged.steps(1, kSteps);
+  apart.steps(1, kSteps);
+  EXPECT_TRUE(averaged.is_the_same_everywhere());
+  EXPECT_FALSE(apart.is_the_same_everywhere());
+  expect_mean(averaged.strategy().state_dict(), alone);
+  expect_mean(apart.strategy().state_dict(), alone);
+}
+
+TEST(LocalSgd, WeightsAreAveragedAfterTheStepsOfTheWarmUpAndEachPeriod) {
+  Training training(options_with({.period = 3, .warmup_steps = 2}));
+  for (const auto& [step, averages] :
+       {std::pair(1, true), {2, true}, {3, false}, {4, false}, {5, true}, {6, false}, {7, false}, {8, true}}) {
+    const int64_t bytes = training.bytes_of_step(step);
+    EXPECT_EQ(bytes > 0, averages) << "step " << step;
+    EXPECT_EQ(training.is_the_same_everywhere(), averages) << "step " << step;
+  }
+}
+
+/// Elements of all tensors that are trained, in order.
+std::vector<double> weights_of(const State& state) {
+  std::vector<double> weights;
+  for (const nn::NamedValues& tensor : state)
+    if (tensor.name.find("running_") == std::string::npos)
+      weights.insert(weights.end(), tensor.values.begin(), tensor.values.end());
+  return weights;
+}
+
+/// Of each period the mean that a plain averaging would come to, from where the outer step before has ended.
+TEST(LocalSgd, OuterStepsGoByHowFarTheMeanLies) {
+  constexpr int64_t kPeriod = 2;
+  constexpr double kOuterRate = 0.7, kMomentum = 0.9;
+  StrategyOptions options = options_with({.period = kPeriod});
+  Training plain_first(options);
+  options.outer = {.learning_rate = kOuterRate, .momentum = kMomentum};
+  Training outer(options);
+  std::vector<double> anchor = weights_of(outer.strategy().state_dict()), velocity(anchor.size());
+  Training* plain = &plain_first;
+  std::optional<Training> next;
+  for (int64_t period = 0; period < 3; ++period) {
+    const int64_t first = 1 + period * kPeriod, last = first + kPeriod - 1;
+    plain->steps(first, last);
+    outer.steps(first, last);
+    EXPECT_TRUE(outer.is_the_same_everywhere());
+    const std::vector<double> mean = weights_of(plain->strategy().state_dict());
+    double moved = 0;
+    for (size_t i = 0; i < anchor.size(); ++i) {
+      const double gradient = anchor[i] - mean[i];
+      velocity[i] = kMomentum * velocity[i] + gradient;
+      const double before = anchor[i];
+      anchor[i] -= kOuterRate * (gradient + kMomentum * velocity[i]);
+      moved = std::max(moved, std::abs(anchor[i] - before));
+    }
+    const std::vector<double> got = weights_of(outer.strategy().state_dict());
+    for (size_t i = 0; i < anchor.size(); ++i) ASSERT_NEAR(got[i], anchor[i], 1e-4 * moved) << period << " " << i;
+    anchor = got;
+    TrainingState state = outer.strategy().training_state();
+    state.replicas.clear();
+    next.emplace(options_with({.period = kPeriod}));
+    next->go_on(last, state);
+    plain = &*next;
+  }
+}
+
+TEST(LocalSgd, AnOuterStepToTheMeanIsNone) {
+  StrategyOptions options = options_with({.period = 3});
+  Training plain(options);
+  options.outer = {.learning_rate = 1, .momentum = 0};
+  Training outer(options);
+  plain.steps(1, 5);
+  outer.steps(1, 5);
+  expect_same_bits(outer.strategy().state_dict(), plain.strategy().state_dict());
+}
+
+/// Which begins with plain averagings, each of a single step.
+TEST(LocalSgd, OuterStepsBeginAfterTheWarmUp) {
+  StrategyOptions options = options_with({.period = 3, .warmup_steps = 2});
+  Training plain(options);
+  options.outer = {.learning_rate = 0.5, .momentum = 0.9};
+  Training outer(options);
+  plain.steps(1, 4);
+  outer.steps(1, 4);
+  expect_same_bits(outer.strategy().state_dict(), plain.strategy().state_dict());
+  plain.step(5);
+  outer.step(5);
+  EXPECT_NE(weights_of(outer.strategy().state_dict()), weights_of(plain.strategy().state_dict()));
+}
+
+/// A checkpoint, a hash, an evaluation between two averagings.
+TEST(LocalSgd, LookingAtTheWeightsChangesNothingThatIsTrained) {
+  Training looked_at(options_with({.period = 4})), alone(options_with({.period = 4}));
+  const Datasets data = digits(64, 64);
+  for (int64_t step = 1; step <= 6; ++step) {
+    looked_at.step(step);
+    alone.step(step);
+    const State state = looked_at.strategy().state_dict();
+    expect_same_bits(looked_at.strategy().training_state().model, state);
+    size_t tensors = 0;
+    looked_at.strategy().for_each_state([&](const nn::NamedValues&) { ++tensors; });
+    EXPECT_EQ(tensors, state.size());
+    ASSERT_TRUE(looked_at.strategy().evaluate(*data.test, {.stopped = [] { return false; }}));
+    expect_same_bits(looked_at.strategy().state_dict(), state);
+  }
+  expect_same_bits(looked_at.strategy().state_dict(), alone.strategy().state_dict());
+}
+
+/// Evaluations are by the mean: of one device that has its weights.
+TEST(LocalSgd, EvaluatesTheMean) {
+  Training training(options_with({.period = 100}));
+  training.steps(1, 5);
+  StrategyOptions one = options_with({}, 1);
+  one.name = "single";
+  const auto single = make_strategy(one);
+  single->restore({.model = training.strategy().state_dict(), .optimizer = {}, .average = {}, .loss_scale = {}});
+  const Datasets data = digits(64, 640);
+  const EvaluationWatch watch{.stopped = [] { return false; }};
+  const auto got = training.strategy().evaluate(*data.test, watch), right = single->evaluate(*data.test, watch);
+  EXPECT_DOUBLE_EQ(got->mean_loss(), right->mean_loss());
+  EXPECT_EQ(got->accuracy(), right->accuracy());
+}
+
+TEST(LocalSgd, GoesOnFromWhatReplicasCarriedAlong) {
+  StrategyOptions options = options_with({.period = 4});
+  for (const OuterStep& outer : {OuterStep{}, OuterStep{.learning_rate = 0.7, .momentum = 0.9}})
+    for (const int64_t stop : {3, 4, 6}) {
+      SCOPED_TRACE(::testing::Message() << "outer rate " << outer.learning_rate << ", stopped after " << stop);
+      options.outer = outer;
+      Training whole(options), begun(options), resumed(options);
+      whole.steps(1, 9);
+      begun.steps(1, stop);
+      const TrainingState state = begun.strategy().training_state();
+      // After an averaging all hold the same.
+      EXPECT_EQ(state.replicas.empty(), outer.is_plain() && stop == 4);
+      resumed.go_on(stop, state);
+      resumed.steps(stop + 1, 9);
+      expect_same_bits(resumed.strategy().state_dict(), whole.strategy().state_dict());
+    }
+}
+
+TEST(LocalSgd, OtherNumbersOfDevicesAndOtherStrategiesGoOnFromTheMean) {
+  Training begun(options_with({.period = 4}));
+  begun.steps(1, 3);
+  const TrainingState state = begun.strategy().training_state();
+  StrategyOptions ddp = options_with({});
+  ddp.name = "ddp";
+  for (const StrategyOptions& options : {options_with({.period = 4}, 3), options_with({.period = 4}, 1), ddp}) {
+    SCOPED_TRACE(options.name);
+    Training other(options);
+    other.go_on(3, state);
+    expect_same_bits(other.strategy().state_dict(), state.model);
+    expect_same_bits(other.strategy().training_state().optimizer, state.optimizer);
+    other.steps(4, 5);
+  }
+}
+
+}  // namespace local_sgd_test
+}  // namespace dptrain::parallel
