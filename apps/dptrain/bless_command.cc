@@ -30,7 +30,7 @@ std::string said_of(const train::Blessing& blessing, const BlessFlags& flags) {
 }
 
 int bless_with(const BlessFlags& flags) {
-  const OutputFile file(flags.file);
+  const OutputFile file(flags.file, {.name = "a blessing", .beginning = train::Blessing::kBeginning});
   const auto blessing = bless_first_steps(flags.common, flags.steps);
   if (!blessing) return 0;
   const std::string json = blessing->json();

@@ -23,6 +23,7 @@
 #include "train/comparison_report.h"
 #include "train/fault_record.h"
 #include "train/fault_spec.h"
+#include "train/run_state.h"
 #include "training_display.h"
 #include "value_checks.h"
 
@@ -54,8 +55,15 @@ struct CompareFlags {
                   "--config lenet_ddp_2cpu --strategies single,ddp");
     std::vector<train::ComparedConfig> all;
     if (one) all = train::configs_by_strategy(common.load(), strategies);
+    if (const auto run = std::ranges::find_if(configs, train::is_run_directory); run != configs.end())
+      throw Error(ExitCode::usage, Mistake{.where = *run,
+                                           .expected = "compare trains configurations, expected one",
+                                           .got = "a run",
+                                           .advice = "dptrain table and dptrain report show runs side by side"});
     for (const std::string& name : configs)
       all.push_back({.name = ConfigFlags::default_name(name), .config = common.load(name)});
+    // A name that is no strategy's is told of first.
+    if (all.size() == 1) train::plan_comparison(all, out(), 1);
     if (all.size() < 2)
       throw Error(ExitCode::usage, fmt::format("compare: expected at least two runs, got {}; name another {}",
                                                all.size(), one ? "strategy" : "configuration"));

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/installation.h"
 #include "base/nearest_name.h"
 #include "config/config_document.h"
 #include "output.h"
+#include "train/experiment.h"
 #include "value_checks.h"
 
 namespace dptrain::app {
@@ -80,6 +82,12 @@ fs::path find_config(const std::string& name) {
 }  // namespace
 
 bool is_known_config(const std::string& name) { return found_config(name).extension() == ".yaml"; }
+
+bool is_config_key(const std::string& key) {
+  const auto schema = nlohmann::json::parse(
+      ConfigSession::schema("dptrain experiment", [](ConfigReader& reader) { train::read_experiment(reader, ""); }));
+  return schema.at("properties").contains(key);
+}
 
 CLI::Option* ConfigFlags::add_to(CLI::App& command, const FlagHelp& help) {
   auto* file = command.add_option("--config", config, "the experiment: a YAML file, or the name of one in configs/")

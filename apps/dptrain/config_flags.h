@@ -24,6 +24,9 @@ inline constexpr const char* kProgressHelp =
 /// Whether --config finds a YAML file of this name, or path.
 bool is_known_config(const std::string& name);
 
+/// Whether a configuration has such a key at its top.
+bool is_config_key(const std::string& key);
+
 /// The flags of every command that takes a configuration.
 struct ConfigFlags {
   std::string config;

@@ -56,7 +56,7 @@ void evaluate(const EvalFlags& flags, train::Experiment& experiment) {
   const auto file = train::find_weights(flags.checkpoint, tell_of_damage);
   train::require_same_model(experiment.model, file);
   const auto weights = train::read_evaluation_weights(file);
-  const Datasets data = experiment.dataset.open();
+  const Datasets data = experiment.dataset.open_whole();
   train::require_model_fits(experiment, *data.train);
   train::require_same_input(experiment, *data.train, file);
   experiment.initial_weights = std::nullopt;

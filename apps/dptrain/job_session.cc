@@ -265,6 +265,11 @@ void JobSession::leave_after(const std::exception& failure) {
   leave_with(settled, is_own ? error.lines() : std::vector<std::string>());
 }
 
+void JobSession::leave_hung(const std::exception& failure) {
+  report_->keep_stacks();
+  leave_after(failure);
+}
+
 void JobSession::leave_with(const JobFailure& failure, const std::vector<std::string>& before) {
   while (is_leaving_.test_and_set()) std::this_thread::sleep_for(std::chrono::seconds(1));
   const std::string line = report_->line(failure);

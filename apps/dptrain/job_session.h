@@ -81,6 +81,8 @@ class JobSession {
   /// The end after a failure: leaves fault.json. Where there are other processes these end with the same sentence;
   /// returns where there are none.
   void leave_after(const std::exception& failure);
+  /// The same of a process that is alone and in which a rank hangs: leaves the stacks of its threads, too.
+  void leave_hung(const std::exception& failure);
 
  private:
   /// How long processes wait for each other before the training, and between steps. Nobody knows how long data take to

@@ -94,6 +94,23 @@ std::string config_advice(const std::string& word) {
   return is_file || is_known_config(word) ? "write --config " + word : "";
 }
 
+/// The same of a key of the configuration that stands there as a flag, --batch_size 32, and of a value that --set has
+/// lost, `--set batch_size 32`: "write --set batch_size=32".
+std::string key_advice(const CLI::App& command, const std::vector<std::string>& unknown) {
+  const std::string& first = unknown[0];
+  for (const std::string& set : command.get_option("--set")->results())
+    if (set.find('=') == std::string::npos) return fmt::format("write --set {}={}", set, first);
+  if (!first.starts_with("--")) return "";
+  const size_t equals = std::min(first.find('='), first.size());
+  std::string key = first.substr(2, equals - 2);
+  std::ranges::replace(key, '-', '_');
+  if (!is_config_key(key)) return "";
+  const std::string value = equals < first.size() ? first.substr(equals + 1)
+                            : unknown.size() > 1  ? unknown[1]
+                                                  : "VALUE";
+  return fmt::format("write --set {}={}", key, value);
+}
+
 bool is_command(const std::string& word) {
   return std::ranges::any_of(kCommands, [&](const Command& command) { return word == command.name; });
 }
@@ -156,6 +173,7 @@ std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error)
   const std::string near = nearest_name(unknown[0], known);
   const bool takes_config = std::ranges::find(known, "--config") != known.end();
   std::string advice = takes_config ? config_advice(unknown[0]) : "";
+  if (advice.empty() && takes_config && near.empty()) advice = key_advice(*command, unknown);
   if (advice.empty())
     advice = near.empty() ? fmt::format("{} --help shows them", name) : fmt::format("did you mean '{}'?", near);
   return fmt::format("'{}' is no argument of {}; {}", unknown[0], name, advice);

@@ -13,6 +13,7 @@
 #include "device/host_machine.h"
 #include "output.h"
 #include "output_file.h"
+#include "parallel/trace_events.h"
 #include "plan/calibration.h"
 #include "plan/exchange_figures.h"
 #include "plan/layers_report.h"
@@ -221,7 +222,11 @@ int plan_with(const PlanFlags& flags) {
     return 0;
   }
   require_plannable(planned.experiment, flags.common.config);
-  const auto trace = flags.trace.empty() ? std::nullopt : std::optional<OutputFile>(flags.trace);
+  const auto trace =
+      flags.trace.empty()
+          ? std::nullopt
+          : std::optional<OutputFile>(std::in_place, flags.trace,
+                                      OutputForm{.name = "a timeline", .beginning = parallel::kTraceBeginning});
   require_exchange(planned, flags);
   require_operators(flags);
   estimate_operators(planned, flags.operators);
@@ -229,6 +234,7 @@ int plan_with(const PlanFlags& flags) {
       .run = planned.experiment.name,
       .strategy = planned.experiment.strategy.name,
       .devices = planned.devices,
+      .accumulate = planned.experiment.accumulate,
       .hosts = static_cast<int>(planned.devices_of_hosts.size()),
       .device_memory_bytes = memory_of(planned.figures),
       .host_memory_bytes = planned.on_workers_here ? std::optional(host_memory_bytes()) : std::nullopt,

@@ -19,7 +19,7 @@ struct ReportFlags {
 };
 
 int write_report(const ReportFlags& flags) {
-  const OutputFile file(flags.file);
+  const OutputFile file(flags.file, {.name = "a page of HTML", .beginning = "<!DOCTYPE html>"});
   const train::ReportPage page({flags.directories.begin(), flags.directories.end()});
   if (page.runs() == 0) throw Error(*page.left_out());
   file.write(page.html());

@@ -92,7 +92,7 @@ int TrainRun::run() {
   out_ = run_directory(flags_.common.out.value_or("runs/" + experiment().name), config_);
   job_.expect_training(experiment(), out_, flags_.before_training(out_));
   job_.form_training(config_, experiment());
-  experiment().on_hung = [this](const Error& error) { job_.leave_after(error); };
+  experiment().on_hung = [this](const Error& error) { job_.leave_hung(error); };
   if (!job_.is_worker()) {
     job_.serve(experiment());
     return 0;

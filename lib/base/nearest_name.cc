@@ -49,6 +49,13 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
       nearest = candidate;
     }
   }
+  // "resnet" is the beginning of "resnet18" rather than a slip of "lenet".
+  constexpr size_t kShortestBeginning = 4;
+  if (best > 1 && typed.size() >= kShortestBeginning) {
+    const auto begins = std::ranges::find_if(
+        candidates, [&](const std::string& candidate) { return lower_case(candidate).starts_with(typed); });
+    if (begins != candidates.end()) return *begins;
+  }
   if (!nearest.empty() || typed.empty()) return nearest;
   const auto abbreviated = std::ranges::find(candidates, typed, initials);
   return abbreviated != candidates.end() ? *abbreviated : "";

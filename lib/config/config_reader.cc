@@ -218,6 +218,11 @@ bool ConfigReader::has(std::string_view key) const {
   return node != nullptr && node->kind != ConfigNode::Kind::null;
 }
 
+std::string ConfigReader::written(std::string_view key) const {
+  const ConfigNode* node = mapping_.find(key);
+  return node != nullptr && node->kind == ConfigNode::Kind::scalar ? node->scalar : "";
+}
+
 bool ConfigReader::has_others() const {
   if (mapping_.node == nullptr) return false;
   return std::ranges::any_of(mapping_.node->map, [&](const auto& written) {

@@ -120,6 +120,8 @@ class ConfigReader {
 
   /// Whether the key was written with a value.
   bool has(std::string_view key) const;
+  /// What was written there, where it is a text, a number or a word; else "".
+  std::string written(std::string_view key) const;
   /// Whether a key was written that nobody has asked for, all that may be written having been: it may be a misspelled
   /// one, so that what is missing isn't worth a sentence of its own.
   bool has_others() const;

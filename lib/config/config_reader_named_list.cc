@@ -34,7 +34,8 @@ ChosenItem chosen_item(const ConfigNode& item) {
 
 /// What to write for a mapping that isn't one name in front of its options: a name with its options beside it, or one
 /// behind another key (`type: conv`), is likely what was meant. Empty where no name is in sight.
-std::string meant_item(const ConfigNode& item, const std::vector<std::string>& names) {
+std::string meant_item(const ConfigNode& item, const KeyShape& shape) {
+  const auto& names = shape.names;
   if (std::ranges::count_if(item.map, [&](const auto& entry) { return is_one_of(names, entry.first); }) > 1)
     return "each name as an item of its own";
   for (size_t i = 0; i < item.map.size(); ++i) {
@@ -43,6 +44,12 @@ std::string meant_item(const ConfigNode& item, const std::vector<std::string>& n
     if (!is_one_of(names, name)) continue;
     ConfigNode options = item;
     options.map.erase(options.map.begin() + static_cast<std::ptrdiff_t>(i));
+    // What stands behind the name itself: its options, or the value of one of them, `linear: classes`.
+    const auto& shorthand = shape.shorthands[static_cast<size_t>(std::ranges::find(names, name) - names.begin())];
+    if (name == key && value.kind == Kind::map)
+      options.map.insert(options.map.begin(), value.map.begin(), value.map.end());
+    else if (name == key && value.kind != Kind::null && !shorthand.empty() && options.find(shorthand) == nullptr)
+      options.map.emplace(options.map.begin(), shorthand, value);
     return options.map.empty() ? name : fmt::format("{}: {}", name, options.text());
   }
   return {};
@@ -53,7 +60,7 @@ std::string meant_item(const ConfigNode& item, const std::vector<std::string>& n
 void ConfigReader::misread_item(const ReadKey& record, size_t index, const ConfigNode& item) {
   const auto& names = record.shape.names;
   const std::string where = place(item.origin, fmt::format("{}[{}]", mapping_.dotted(record.key), index));
-  if (const std::string meant = meant_item(item, names); !meant.empty())
+  if (const std::string meant = meant_item(item, record.shape); !meant.empty())
     pass_.note(mapping_, item.origin,
                {where, "expected a name alone or in front of its options", got_words(item), "write " + meant});
   else if (const std::string name = chosen_item(item).name; !name.empty())

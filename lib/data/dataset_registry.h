@@ -26,6 +26,8 @@ struct DatasetSpec {
   /// Opens and checks everything: throws 66 where files are missing, 65 for what they hold, before any device is
   /// opened.
   std::function<Datasets()> open = {};
+  /// The same where nothing is held out of the training samples, as `open` may do for a validation.
+  std::function<Datasets()> open_whole = {};
 };
 
 /// Sizes of text that a model takes.

@@ -8,21 +8,22 @@ namespace {
 /// Pieces of gradients that the memory of a few activations holds, and that are long for an update.
 constexpr BucketOptions kGradients{.bucket_mb = 4, .first_bucket_mb = 4};
 
-StrategyContext with_own_losses(StrategyContext context) {
-  context.replica.gradient_factor = context.world_size();
-  return context;
-}
-
 }  // namespace
 
 LocalSgd::LocalSgd(const StrategyContext& context, const AveragingSteps& averaging, const OuterStep& outer)
-    : ReplicatedStrategy(with_own_losses(context),
-                         [](int) { return ReplicaPart{.duties = {.gradients_held_by = kGradients}}; }),
+    : ReplicatedStrategy(context, [](int) { return ReplicaPart{.duties = {.gradients_held_by = kGradients}}; }),
       averaging_(averaging),
       means_(static_cast<size_t>(ranks())),
       steps_(team(), context.replica.steps_in_flight) {
-  for (int rank = 0; rank < ranks(); ++rank)
-    means_[static_cast<size_t>(rank)] = std::make_unique<ReplicaMean>(replica(rank), team().communicator(rank), outer);
+  ReplicaMean::Options options{.outer = outer};
+  for (int rank = 0; rank < world_size(); ++rank) {
+    options.has_gpus |= team().kind(rank) == DeviceKind::cuda;
+    options.unlike_ranks |= team().kind(rank) != team().kind(0);
+  }
+  team().run("start", [&](int rank) {
+    means_[static_cast<size_t>(rank)] =
+        std::make_unique<ReplicaMean>(replica(rank), team().communicator(rank), options);
+  });
 }
 
 void LocalSgd::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
@@ -32,25 +33,27 @@ void LocalSgd::train_step(std::shared_ptr<const Batch> batch, const StepNumbers&
 
 void LocalSgd::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   const StepParts parts = parts_of(batch, rank);
+  int64_t samples = 0;
+  for (const BatchPart* part : parts) samples += part->samples();
+  StepTotals totals = totals_of(batch);
+  if (samples > 0) totals.gradient_factor = static_cast<double>(batch.samples) / static_cast<double>(samples);
   Replica& own = replica(rank);
   const InPhase computing(own.clock(), Phase::compute);
-  own.begin_step(parts, numbers, totals_of(batch));
-  statistics(rank).begin_step(batch.samples);
-  own.run_part(0, parts, [&](StepRecorder::How) {
+  own.begin_step(parts, numbers, totals);
+  const auto give = [&](StepRecorder::How) {
     own.forward_backward(parts, {});
     own.exchange().stamp(StepExchange::Point::reduced);
-    own.update();
-    own.exchange().stamp(StepExchange::Point::updated);
-  });
-  statistics(rank).end_step(parts, batch.samples);
-  mean(rank).fall_apart();
-  if (averaging_.averages_after(numbers.step)) {
-    const InPhase communicating(own.clock(), Phase::communication);
-    if (numbers.step <= averaging_.warmup_steps)
-      mean(rank).take();
+    // Without samples, as in the last batch of an epoch, there is nothing to learn.
+    if (samples > 0)
+      own.update();
     else
-      mean(rank).take_outer_step();
-  }
+      own.model().forget_gradients();
+    own.exchange().stamp(StepExchange::Point::updated);
+  };
+  // The share of the samples is recorded with it.
+  own.run_part(0, parts, give, {batch.samples});
+  mean(rank).count_step(samples, batch.samples);
+  if (averaging_.averages_after(numbers.step)) average_on(rank, numbers.step > averaging_.warmup_steps);
   own.run_part(1, parts, [&](StepRecorder::How) {
     own.exchange().stamp(StepExchange::Point::averaged);
     own.exchange().publish();
@@ -58,39 +61,50 @@ void LocalSgd::step_on(int rank, const Batch& batch, const StepNumbers& numbers)
   end_step(rank);
 }
 
-void LocalSgd::swap_average(int rank) {
-  do_uncounted(rank, [&] { mean(rank).swap(); });
+void LocalSgd::average_on(int rank, bool with_outer_step) {
+  const InPhase communicating(replica(rank).clock(), Phase::communication);
+  if (with_outer_step)
+    mean(rank).take_outer_step();
+  else
+    mean(rank).take();
 }
 
-void LocalSgd::swap_all() {
-  team().run("averaging the weights", [&](int rank) { swap_average(rank); });
+void LocalSgd::average() {
+  team().run("averaging the weights", [&](int rank) { average_on(rank, true); });
+}
+
+void LocalSgd::swap_average(int rank) {
+  do_uncounted(rank, [&] { mean(rank).swap(ReplicaMean::Shown::evaluated); });
+}
+
+void LocalSgd::swap_all(ReplicaMean::Shown shown) {
+  team().run("averaging the weights", [&](int rank) { do_uncounted(rank, [&] { mean(rank).swap(shown); }); });
 }
 
 std::vector<nn::NamedValues> LocalSgd::state_dict() {
-  swap_all();
+  swap_all(ReplicaMean::Shown::evaluated);
   auto tensors = ReplicatedStrategy::state_dict();
-  swap_all();
+  swap_all(ReplicaMean::Shown::evaluated);
   return tensors;
 }
 
 void LocalSgd::for_each_state(const std::function<void(const nn::NamedValues&)>& take) {
-  swap_all();
+  swap_all(ReplicaMean::Shown::evaluated);
   ReplicatedStrategy::for_each_state(take);
-  swap_all();
+  swap_all(ReplicaMean::Shown::evaluated);
 }
 
 TrainingState LocalSgd::training_state() {
-  std::vector<nn::NamedValues> of_replicas;
+  swap_all(ReplicaMean::Shown::all);
+  TrainingState state = ReplicatedStrategy::training_state();
+  swap_all(ReplicaMean::Shown::all);
   team().run("reading the training's state", [&](int rank) {
+    make_room(rank);
     do_uncounted(rank, [&] {
       auto gathered = mean(rank).gather_state();
-      if (team().is_first(rank)) of_replicas = std::move(gathered);
+      if (team().is_first(rank)) state.replicas = std::move(gathered);
     });
   });
-  swap_all();
-  TrainingState state = ReplicatedStrategy::training_state();
-  swap_all();
-  state.replicas = std::move(of_replicas);
   return state;
 }
 

@@ -15,15 +15,17 @@ namespace dptrain::parallel {
 /// post-local SGD: Lin et al., 2020). Whatever looks at the weights between sees the mean, and changes nothing that is
 /// trained.
 ///
-/// A rank's losses count as often as there are ranks, so that its gradients are, of equal parts, those of the mean over
-/// its own samples. The mean of steps that are linear in their gradients, as SGD's with momentum are, is then ddp's
-/// step, whatever the parts: with a mean after every step they are the same training, but for rounding.
+/// A rank's gradients are the whole batch's, as far as they are of its samples, over the share of these: those of a
+/// mean over its own samples. In the mean of replicas each counts by its samples, so that the mean of steps that are
+/// linear in their gradients, as SGD's with momentum are, is ddp's step, whatever the parts: with a mean after every
+/// step they are the same training, but for rounding.
 class LocalSgd final : public ReplicatedStrategy {
  public:
   LocalSgd(const StrategyContext& context, const AveragingSteps& averaging, const OuterStep& outer = {});
 
   std::vector<Device*> batch_devices() override { return part_devices(); }
   std::optional<AveragingSteps> averaging() const override { return averaging_; }
+  void average() override;
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
   std::vector<nn::NamedValues> state_dict() override;
   void for_each_state(const std::function<void(const nn::NamedValues&)>& take) override;
@@ -35,9 +37,10 @@ class LocalSgd final : public ReplicatedStrategy {
   bool has_comparable_weights(int rank) override { return !mean(rank).is_apart(); }
   void restore_dealt_out(int rank, const TrainingState& state) override { mean(rank).load_state(state.replicas); }
   void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
+  void average_on(int rank, bool with_outer_step);
   ReplicaMean& mean(int rank) { return *means_[static_cast<size_t>(rank)]; }
   /// Makes the mean what all replicas hold, and the next time what each of them held.
-  void swap_all();
+  void swap_all(ReplicaMean::Shown shown);
 
   AveragingSteps averaging_;
   std::vector<std::unique_ptr<ReplicaMean>> means_;  ///< by rank

@@ -51,7 +51,6 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
                               spec.input)),
       clip_norm_(spec.clip_norm),
       label_smoothing_(spec.label_smoothing),
-      gradient_factor_(spec.gradient_factor),
       observer_(spec.observer),
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {
@@ -210,7 +209,7 @@ std::vector<Tape::Root> Replica::losses_of(const std::vector<Variable>& outputs,
   std::vector<Tape::Root> roots;
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Variable losses = autograd::cross_entropy(outputs[k], targets[k],
-                                                    {.scale = gradient_factor_,
+                                                    {.scale = totals_.gradient_factor,
                                                      .count = exchange_.count(k),
                                                      .factor = loss_factor(),
                                                      .label_smoothing = label_smoothing_});

@@ -47,8 +47,6 @@ struct ReplicaSpec {
   double label_smoothing = 0;                ///< of the losses that are trained on
   Precision precision = Precision::fp32;
   Recompute recompute = Recompute::automatic;
-  /// Gradients are those of the losses' mean over all samples of a step, times this.
-  double gradient_factor = 1;
   int steps_in_flight = 2;  ///< that a device is given ahead, and a GPU by its thread
   /// Devices of several kinds have replicas: their weights and gradients lie alike.
   bool mixed_devices = false;
@@ -70,6 +68,7 @@ struct StepNumbers {
 struct StepTotals {
   std::vector<int64_t> counts = {};  ///< labels of each output that count: what its losses are divided by
   int64_t samples = 0;
+  double gradient_factor = 1;  ///< gradients are those of the losses' mean over all of it, times this
 
   static StepTotals of(const Batch& batch) { return {.counts = batch.counts, .samples = batch.samples}; }
 };
@@ -266,7 +265,6 @@ class Replica {
   std::optional<double> clip_norm_;
   optim::ParameterNorms norms_;
   double label_smoothing_;
-  double gradient_factor_;
   autograd::SumOverDevices* statistics_ = nullptr;
   DeferredUpdate* deferred_ = nullptr;
   StepObserver* observer_;

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/error.h"
 #include "ops/approach.h"
 #include "ops/sgd.h"
 #include "parallel/comm_buffer.h"
@@ -13,37 +14,67 @@
 namespace dptrain::parallel {
 namespace {
 
-constexpr const char* kWeights = "weights";
-constexpr const char* kRunning = "running";
+constexpr const char *kWeights = "weights", *kRunning = "running", *kSamples = "samples";
 constexpr const char *kAnchor = "anchor.", *kVelocity = "velocity.";
 
-std::string prefix_of(const std::string& name, int rank) { return fmt::format("{}.{}.", name, rank); }
+std::string name_of_rank(const std::string& name, int rank) { return fmt::format("{}.{}", name, rank); }
+
+const nn::NamedValues* find_saved(const std::vector<nn::NamedValues>& state, const std::string& name) {
+  const auto found = std::ranges::find(state, name, &nn::NamedValues::name);
+  return found == state.end() ? nullptr : &*found;
+}
+
+const nn::NamedValues& required_saved(const std::vector<nn::NamedValues>& state, const std::string& name,
+                                      const Shape& shape) {
+  const nn::NamedValues* found = find_saved(state, name);
+  if (found != nullptr && found->shape == shape) return *found;
+  throw Error(ExitCode::bad_data, Mistake{.where = "replicas.safetensors: " + name,
+                                          .expected = "expected a tensor of " + shape.text(),
+                                          .got = found != nullptr ? found->shape.text() : "none",
+                                          .advice = "the checkpoint is damaged or of another model; use another"});
+}
+
+/// A flat tensor that lies as the weights do.
+void load_required(const nn::Model& model, const Tensor& flat, const std::vector<nn::NamedValues>& state,
+                   const std::string& prefix) {
+  for (const Parameter* parameter : model.parameters())
+    required_saved(state, prefix + parameter->name(), parameter->shape());
+  nn::load_by_parameter(model, flat, state, prefix);
+}
 
 }  // namespace
 
-ReplicaMean::ReplicaMean(Replica& replica, Communicator& communicator, const OuterStep& outer)
-    : replica_(replica), communicator_(communicator), outer_(outer) {
+ReplicaMean::ReplicaMean(Replica& replica, Communicator& communicator, const Options& options)
+    : replica_(replica), communicator_(communicator), options_(options) {
   const Tensor& weights = replica.model().weights();
   held_.push_back({.name = kWeights, .values = weights});
-  for (const optim::OptimizerState& state : replica.optimizer_state()) held_.push_back({state.name, state.values});
   if (const Tensor& running = replica.model().running_states(); running.elements() > 0)
     held_.push_back({.name = kRunning, .values = running, .by_parameter = false});
-  if (outer.is_plain() || communicator.size() == 1) return;
+  evaluated_ = held_.size();
+  for (const optim::OptimizerState& state : replica.optimizer_state()) held_.push_back({state.name, state.values});
+  if (options.outer.is_plain()) return;
   const TensorOptions kept{.purpose = MemoryPurpose::optimizer};
   anchor_ = Tensor::zeros(replica.device(), weights.shape(), kept);
-  if (outer.momentum > 0) velocity_ = Tensor::zeros(replica.device(), weights.shape(), kept);
+  if (options.outer.momentum > 0) velocity_ = Tensor::zeros(replica.device(), weights.shape(), kept);
   set_anchor();
+}
+
+void ReplicaMean::count_step(int64_t own_samples, int64_t all_samples) {
+  own_samples_ += own_samples;
+  all_samples_ += all_samples;
+}
+
+void ReplicaMean::wait_until_idle() {
+  if (!options_.has_gpus || communicator_.size() == 1) return;
+  replica_.device().synchronize();
+  communicator_.barrier();
 }
 
 Tensor ReplicaMean::mean_of(const Held& held, float factor) {
   const Tensor mean = Tensor::zeros(replica_.device(), held.values.shape(), {.purpose = MemoryPurpose::workspace});
-  ops::approach(mean, held.values, factor / static_cast<float>(communicator_.size()));
-  // A GPU may wait for all that it is at work on to load a kernel: not while others wait for it.
-  const auto wait_until_idle = [&] {
-    if (has_met_) return;
-    replica_.device().synchronize();
-    communicator_.barrier();
-  };
+  const double share = static_cast<double>(own_samples_) / static_cast<double>(all_samples_);
+  ops::approach(mean, held.values, factor * static_cast<float>(share));
+  if (communicator_.size() == 1) return mean;
   wait_until_idle();
   communicator_.all_reduce(comm_buffer(mean));
   wait_until_idle();
@@ -51,9 +82,8 @@ Tensor ReplicaMean::mean_of(const Held& held, float factor) {
 }
 
 void ReplicaMean::end_averaging() {
-  has_met_ = true;
   replica_.model().refresh_copies();
-  is_apart_ = false;
+  own_samples_ = all_samples_ = 0;
 }
 
 void ReplicaMean::set_anchor() {
@@ -61,58 +91,82 @@ void ReplicaMean::set_anchor() {
 }
 
 void ReplicaMean::take() {
-  if (communicator_.size() == 1) return;
-  for (const Held& held : held_) held.values.copy_from(mean_of(held, 1));
+  if (communicator_.size() > 1)
+    for (const Held& held : held_) held.values.copy_from(mean_of(held, 1));
   set_anchor();
   end_averaging();
 }
 
 void ReplicaMean::take_outer_step() {
   if (!anchor_.defined()) return take();
+  const Tensor& weights = held_.front().values;
   // With a weight decay of 1 the gradient is how far the anchor lies from the mean.
   ops::sgd_step(anchor_, mean_of(held_.front(), -1), velocity_,
-                {.learning_rate = outer_.learning_rate,
-                 .momentum = outer_.momentum,
+                {.learning_rate = options_.outer.learning_rate,
+                 .momentum = options_.outer.momentum,
                  .weight_decay = 1,
-                 .nesterov = outer_.momentum > 0});
-  held_.front().values.copy_from(anchor_);
-  for (size_t i = 1; i < held_.size(); ++i) held_[i].values.copy_from(mean_of(held_[i], 1));
+                 .nesterov = options_.outer.momentum > 0});
+  if (options_.unlike_ranks) {
+    wait_until_idle();
+    communicator_.broadcast(comm_buffer(anchor_), 0);
+    wait_until_idle();
+  }
+  weights.copy_from(anchor_);
+  if (communicator_.size() > 1)
+    for (size_t i = 1; i < held_.size(); ++i) held_[i].values.copy_from(mean_of(held_[i], 1));
   end_averaging();
 }
 
-void ReplicaMean::swap() {
+void ReplicaMean::swap(Shown shown) {
   if (!kept_.empty()) {
-    for (size_t i = 0; i < held_.size(); ++i) held_[i].values.copy_from(kept_[i]);
+    for (size_t i = 0; i < kept_.size(); ++i) held_[i].values.copy_from(kept_[i]);
     kept_.clear();
-    replica_.model().refresh_copies();
-    is_apart_ = true;
-  } else if (is_apart_) {
-    for (const Held& held : held_) {
-      kept_.push_back(Tensor::empty(replica_.device(), held.values.shape(), {.purpose = MemoryPurpose::workspace}));
-      kept_.back().copy_from(held.values);
-      held.values.copy_from(mean_of(held, 1));
+  } else if (is_apart()) {
+    const size_t count = shown == Shown::all ? held_.size() : evaluated_;
+    for (size_t i = 0; i < count; ++i) {
+      const Tensor& values = held_[i].values;
+      kept_.push_back(Tensor::empty(replica_.device(), values.shape(), {.purpose = MemoryPurpose::workspace}));
+      kept_.back().copy_from(values);
+      values.copy_from(mean_of(held_[i], 1));
     }
-    end_averaging();
+  } else {
+    return;
   }
+  replica_.model().refresh_copies();
 }
 
 std::vector<nn::NamedValues> ReplicaMean::named(const Held& held, const Tensor& values, int rank) const {
-  if (held.by_parameter) return nn::values_by_parameter(replica_.model(), values, prefix_of(held.name, rank));
-  return {{.name = fmt::format("{}.{}", held.name, rank), .shape = values.shape(), .values = values.values()}};
+  const std::string name = name_of_rank(held.name, rank);
+  if (held.by_parameter) return nn::values_by_parameter(replica_.model(), values, name + ".");
+  return {{.name = name, .shape = values.shape(), .values = values.values()}};
+}
+
+void ReplicaMean::load(const Held& held, const std::vector<nn::NamedValues>& state, int rank) const {
+  const std::string name = name_of_rank(held.name, rank);
+  if (held.by_parameter) return load_required(replica_.model(), held.values, state, name + ".");
+  const nn::NamedValues& saved = required_saved(state, name, held.values.shape());
+  held.values.copy_from(Tensor::from(replica_.device(), saved.shape, saved.values, MemoryPurpose::workspace));
 }
 
 std::vector<nn::NamedValues> ReplicaMean::gather_state() {
   std::vector<nn::NamedValues> state;
-  for (const Held& held : held_) {
-    if (!is_apart_) break;
+  std::vector<Held> held = held_;
+  if (!is_apart()) held.clear();
+  if (is_apart()) {
+    const std::vector<float> samples = {static_cast<float>(own_samples_)};
+    held.push_back({.name = kSamples,
+                    .values = Tensor::from(replica_.device(), {1}, samples, MemoryPurpose::workspace),
+                    .by_parameter = false});
+  }
+  for (const Held& one : held) {
     if (communicator_.rank() != 0) {
-      communicator_.send(comm_buffer(held.values), 0);
+      communicator_.send(comm_buffer(one.values), 0);
       continue;
     }
-    const Tensor other = Tensor::empty(replica_.device(), held.values.shape(), {.purpose = MemoryPurpose::workspace});
+    const Tensor other = Tensor::empty(replica_.device(), one.values.shape(), {.purpose = MemoryPurpose::workspace});
     for (int rank = 0; rank < communicator_.size(); ++rank) {
       if (rank > 0) communicator_.receive(comm_buffer(other), rank);
-      std::ranges::move(named(held, rank == 0 ? held.values : other, rank), std::back_inserter(state));
+      std::ranges::move(named(one, rank == 0 ? one.values : other, rank), std::back_inserter(state));
     }
   }
   if (communicator_.rank() != 0) return state;
@@ -125,24 +179,20 @@ std::vector<nn::NamedValues> ReplicaMean::gather_state() {
 void ReplicaMean::load_state(const std::vector<nn::NamedValues>& state) {
   const nn::Model& model = replica_.model();
   const std::string& first = model.parameters()[0]->name();
-  const auto find = [&](const std::string& name) { return std::ranges::find(state, name, &nn::NamedValues::name); };
-  const auto has = [&](const std::string& prefix) { return find(prefix + first) != state.end(); };
+  own_samples_ = all_samples_ = 0;
   set_anchor();
   for (const auto& [prefix, values] : {std::pair(kAnchor, anchor_), {kVelocity, velocity_}})
-    if (values.defined() && has(prefix)) nn::load_by_parameter(model, values, state, prefix);
-  is_apart_ = false;
+    if (values.defined() && find_saved(state, prefix + first) != nullptr) load_required(model, values, state, prefix);
   int saved = 0;
-  while (has(prefix_of(kWeights, saved))) ++saved;
+  while (find_saved(state, name_of_rank(kSamples, saved)) != nullptr) ++saved;
   if (saved != communicator_.size()) return;
-  for (const Held& held : held_) {
-    if (held.by_parameter) {
-      nn::load_by_parameter(model, held.values, state, prefix_of(held.name, communicator_.rank()));
-    } else if (const auto own = find(fmt::format("{}.{}", held.name, communicator_.rank())); own != state.end()) {
-      held.values.copy_from(Tensor::from(replica_.device(), own->shape, own->values, MemoryPurpose::workspace));
-    }
-  }
+  const auto samples_of = [&](int rank) {
+    return static_cast<int64_t>(required_saved(state, name_of_rank(kSamples, rank), {1}).values[0]);
+  };
+  for (const Held& held : held_) load(held, state, communicator_.rank());
   replica_.model().refresh_copies();
-  fall_apart();
+  own_samples_ = samples_of(communicator_.rank());
+  for (int rank = 0; rank < saved; ++rank) all_samples_ += samples_of(rank);
 }
 
 }  // namespace dptrain::parallel

@@ -19,28 +19,38 @@ struct OuterStep {
   bool is_plain() const { return learning_rate == 1 && momentum == 0; }
 };
 
-/// One rank's end of the mean over ranks of what replicas hold when they train by themselves: weights, the optimizer's
-/// state, running statistics. Used by the rank's thread; every rank makes the same calls.
+/// One rank's end of the mean over ranks of what replicas hold when they train by themselves: weights, running
+/// statistics, the optimizer's state; each as many times as it has samples since the last mean. Used by the rank's
+/// thread; every rank makes the same calls.
 class ReplicaMean {
  public:
-  ReplicaMean(Replica& replica, Communicator& communicator, const OuterStep& outer = {});
+  struct Options {
+    OuterStep outer = {};
+    bool has_gpus = false;      ///< some rank's device is one
+    bool unlike_ranks = false;  ///< ranks are of several kinds, which round an outer step otherwise
+  };
+  ReplicaMean(Replica& replica, Communicator& communicator, const Options& options);
 
+  /// This replica has made a step by itself, on so many samples of those of all.
+  void count_step(int64_t own_samples, int64_t all_samples);
   /// Whether replicas differ: they have trained since they last were their mean.
-  bool is_apart() const { return is_apart_; }
-  /// This replica has made a step by itself.
-  void fall_apart() { is_apart_ = communicator_.size() > 1; }
+  bool is_apart() const { return communicator_.size() > 1 && all_samples_ > 0; }
   /// Makes what all replicas hold their mean, without an outer step.
   void take();
   /// The same with one.
   void take_outer_step();
-  /// Where replicas differ: makes each of them their mean, to be looked at, and the next time what it was before.
-  void swap();
+  /// What is made the mean for a look at it.
+  enum class Shown { evaluated, all };  ///< weights and running statistics, or the optimizer's state, too
+  /// Where replicas differ: makes each of them their mean, and the next time what it was before.
+  void swap(Shown shown);
 
   /// On rank 0, where replicas differ, what each of them holds: "weights.1.conv1.weight", "exp_avg.1.conv1.weight",
-  /// "running.1", all running statistics in one; and of outer steps "anchor.conv1.weight", where the last one ended,
-  /// and "velocity.conv1.weight". Nothing elsewhere. Replicas aren't swapped.
+  /// "running.1", all running statistics in one, and "samples.1", those that it counts for; and of outer steps
+  /// "anchor.conv1.weight", where the last one ended, and "velocity.conv1.weight". Nothing elsewhere. Replicas aren't
+  /// swapped.
   std::vector<nn::NamedValues> gather_state();
   /// Goes on from there, once replicas have been given their mean. Of another number of ranks they go on from that.
+  /// Throws 65 where a tensor is missing, or has another shape.
   void load_state(const std::vector<nn::NamedValues>& state);
 
  private:
@@ -49,9 +59,15 @@ class ReplicaMean {
     Tensor values;
     bool by_parameter = true;  ///< it lies as the weights do
   };
+  /// As it is written for a rank, and how that begins.
   std::vector<nn::NamedValues> named(const Held& held, const Tensor& values, int rank) const;
+  /// The way back.
+  void load(const Held& held, const std::vector<nn::NamedValues>& state, int rank) const;
   /// The mean of what ranks hold there, times `factor`.
   Tensor mean_of(const Held& held, float factor);
+  /// Kernels are loaded, and steps recorded, while no collective is under way: a GPU may wait for all that it is at
+  /// work on to do so, and a collective for another rank of this process that does the same.
+  void wait_until_idle();
   /// Replicas are the same from here on.
   void end_averaging();
   /// Where the last outer step, or mean, ended.
@@ -59,13 +75,14 @@ class ReplicaMean {
 
   Replica& replica_;
   Communicator& communicator_;
-  OuterStep outer_;
-  std::vector<Held> held_;    ///< weights first
+  Options options_;
+  std::vector<Held> held_;    ///< weights, running statistics where there are some, what the optimizer keeps
+  size_t evaluated_ = 1;      ///< of these the first so many
   Tensor anchor_;             ///< flat, as the weights lie; undefined where outer steps are plain
   Tensor velocity_;           ///< the same; undefined without momentum
-  std::vector<Tensor> kept_;  ///< while replicas are swapped, what this one has of each of them
-  bool is_apart_ = false;
-  bool has_met_ = false;
+  std::vector<Tensor> kept_;  ///< while replicas are swapped, what this one has of each
+  int64_t own_samples_ = 0;   ///< since the last mean
+  int64_t all_samples_ = 0;
 };
 
 }  // namespace dptrain::parallel

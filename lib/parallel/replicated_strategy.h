@@ -74,8 +74,8 @@ class ReplicatedStrategy : public Strategy {
   /// Those of every rank's own parts.
   void count_samples(const Batch& batch);
 
-  /// Where weights are averaged: makes the average every replica's weights, and the next time the weights again. Called
-  /// on every rank's thread.
+  /// Where what is evaluated isn't what is trained, as a moving average of the weights: makes it every replica's
+  /// weights, and the next time the weights again. Called on every rank's thread.
   virtual void swap_average(int rank);
   /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
   /// on every rank's thread.

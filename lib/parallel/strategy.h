@@ -93,8 +93,8 @@ struct StoreUse {
 
 /// A way to share a training step over devices. All strategies compute what one device with the whole batch computes,
 /// batch statistics apart: a loss is a sum that is divided once, by the samples of the whole step; gradients are only
-/// ever added, in one fixed order. So do those whose ranks don't wait for each other in every step (`averaging`, and
-/// not `is_in_step`), where they do.
+/// ever added, in one fixed order. Those whose ranks don't wait for each other in every step (`averaging`, and not
+/// `is_in_step`) do so only as far as they wait.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -117,7 +117,7 @@ class Strategy {
   /// several processes all call it alike; that of rank 0 gets scores over all ranks, now and then, the others those of
   /// their own ranks.
   virtual std::vector<Score> take_scores(bool all) = 0;
-  /// The whole data set by the first device's weights and running statistics, in fixed blocks that are
+  /// The whole data set by the weights and running statistics that `state_dict` gives, in fixed blocks that are
   /// dealt to the devices: the same numbers on any device count. Nothing where it was stopped. Of several processes
   /// that of rank 0 gets it.
   virtual std::optional<Score> evaluate(const Dataset& dataset, const EvaluationWatch& watch) = 0;
@@ -155,6 +155,8 @@ class Strategy {
   virtual bool defers_updates() const { return false; }
   /// When replicas that train by themselves become their mean; nothing where they are the same after every step.
   virtual std::optional<AveragingSteps> averaging() const { return std::nullopt; }
+  /// Makes them their mean now, as after the last step of a period. No step is under way.
+  virtual void average() {}
   /// Blocks until the steps that were given are done, up to the update that one leaves for the next.
   virtual void wait_for_steps() {}
   /// Of processes that aren't in step: blocks while this one is too far ahead of the others. False where it is to end

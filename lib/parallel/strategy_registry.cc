@@ -267,8 +267,9 @@ void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const
                                spec.store_servers.value_or(0) + 1),
                    "none that trains", "start more processes, or fewer servers");
   if (request.processes < 2 || config.describing() || spec.over_processes) return;
-  config.mistake("strategy", fmt::format("expected one that reaches over {} processes", request.processes), spec.name,
-                 "choose ddp, kvstore with another type than local, model_parallel or hybrid, or start dptrain alone");
+  config.mistake(
+      "strategy", fmt::format("expected one that reaches over {} processes", request.processes), spec.name,
+      "choose ddp, local_sgd, kvstore with another type than local, model_parallel or hybrid, or start dptrain alone");
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ void TraceEvents::add_communication(const TimelineRow& row) {
 std::string TraceEvents::text() const { return fmt::format("{}", fmt::join(lines_, ",\n")); }
 
 std::string trace_json(const std::string& about, const std::vector<std::string>& events) {
-  return fmt::format("{{\"displayTimeUnit\": \"ms\",\n\"otherData\": {},\n\"traceEvents\": [\n{}\n]}}\n", about,
+  return fmt::format("{}: \"ms\",\n\"otherData\": {},\n\"traceEvents\": [\n{}\n]}}\n", kTraceBeginning, about,
                      fmt::join(events, ",\n"));
 }
 

@@ -35,6 +35,8 @@ class TraceEvents {
   std::vector<std::string> lines_;
 };
 
+/// How such a file begins.
+inline constexpr const char* kTraceBeginning = "{\"displayTimeUnit\"";
 /// The whole file: the events of all its processes. `about`: an object of JSON that says what they are of.
 std::string trace_json(const std::string& about, const std::vector<std::string>& events);
 

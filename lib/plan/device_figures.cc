@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <string>
 
 #include "base/error.h"
 #include "base/lower_case.h"
@@ -109,9 +111,34 @@ const DeviceFigures* find_gpu(std::string_view product) {
   return found == known_devices().end() ? nullptr : &*found;
 }
 
+namespace {
+
+/// "4xh200" for h200, h200:4 and 4*h200; "" of what names no GPU.
+std::string meant_devices(std::string_view text) {
+  std::string_view name;
+  for (const DeviceFigures& known : known_devices())
+    if (known.kind == DeviceKind::cuda && text.find(known.name) != std::string_view::npos &&
+        known.name.size() > name.size())
+      name = known.name;
+  if (name.empty()) return "";
+  std::string rest(text);
+  rest.erase(rest.find(name), name.size());
+  std::erase_if(rest, [](unsigned char letter) { return std::isdigit(letter) == 0; });
+  return fmt::format("{}x{}", rest.empty() ? "1" : rest, name);
+}
+
+}  // namespace
+
 std::optional<CountedDevices> parse_counted_devices(std::string_view text, std::string_view where) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  if (digits == 0 || digits >= text.size() || text[digits] != 'x') return std::nullopt;
+  if (digits == 0 || digits >= text.size() || text[digits] != 'x') {
+    const std::string meant = meant_devices(text);
+    if (meant.empty()) return std::nullopt;
+    throw Error(ExitCode::config, Mistake{.where = std::string(where),
+                                          .expected = "expected a device list, or a number of a kind",
+                                          .got = fmt::format("'{}'", text),
+                                          .advice = "write " + meant});
+  }
   int count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + digits, count);
   const DeviceFigures* figures = find_device(text.substr(digits + 1));

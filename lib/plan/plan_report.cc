@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ranges>
 #include <vector>
 
@@ -97,8 +98,9 @@ std::string message_table(const PlannedRank& rank, int width) {
 }
 
 /// Of the rank that computes longest.
-const RankTimes& busiest(const StepTimes& times) {
-  return *std::ranges::max_element(times.ranks, {}, &RankTimes::compute_s);
+/// The rank that is done last, whose computing and waiting the step is.
+size_t last_rank(const StepTimes& times) {
+  return static_cast<size_t>(std::ranges::max_element(times.ranks, {}, &RankTimes::all_s) - times.ranks.begin());
 }
 
 std::string pipeline_text(const PlanReport& report) {
@@ -145,6 +147,17 @@ std::string shares_text(const EstimateShares& shares) {
                      100 * shares.same_operands, 100 * shares.same_operator, 100 * shares.figures);
 }
 
+std::string averaging_text(const PlanReport& report) {
+  const int64_t period = report.step.averaging->period;
+  if (period == 1) return "the weights are averaged after every step\n\n";
+  std::string text =
+      fmt::format("the weights are averaged after one step in {}, such as this one; the others send nothing", period);
+  if (report.between)
+    text += fmt::format(", and take {:.4g} ms: {:.4g} on average", 1e3 * report.between->step_s,
+                        1e3 * report.mean_step_s());
+  return text + "\n\n";
+}
+
 /// Samples a second; in whole ones where there are many.
 std::string rate(double samples_per_s) {
   return samples_per_s < 1000 ? fmt::format("{:.4g}", samples_per_s) : digit_groups(samples_per_s);
@@ -155,15 +168,17 @@ std::string times_text(const PlanReport& report) {
     return "no times: the devices' figures are not known; name the devices as 16xh200, or give --operators or "
            "--calibrate\n";
   const StepTimes& times = *report.times;
-  const RankTimes& rank = busiest(times);
+  const size_t last = last_rank(times);
+  const RankTimes& rank = times.ranks[last];
+  // Ranks that do the same need no name.
+  const bool alike = std::ranges::all_of(times.ranks, [&](const RankTimes& other) {
+    return std::abs(other.compute_s - rank.compute_s) <= 0.01 * rank.compute_s;
+  });
   std::string text = fmt::format(
-      "a step takes {:.4g} ms: {:.4g} computing, {:.4g} waiting for {:.4g} of communication, {:.4g} else\n",
-      1e3 * times.step_s, 1e3 * rank.compute_s, 1e3 * rank.exposed_comm_s, 1e3 * times.comm_s, 1e3 * times.host_s);
+      "a step takes {:.4g} ms{}: {:.4g} computing, {:.4g} waiting for {:.4g} of communication, {:.4g} else\n",
+      1e3 * times.step_s, alike ? "" : fmt::format(", as long as rank {}", last), 1e3 * rank.compute_s,
+      1e3 * rank.exposed_comm_s, 1e3 * times.comm_s, 1e3 * times.host_s);
   const double mean_s = report.mean_step_s();
-  if (report.between)
-    text +=
-        fmt::format("  that is one of {}, after which the weights are averaged; others take {:.4g} ms, all {:.4g}\n",
-                    report.step.averaging->period, 1e3 * report.between->step_s, 1e3 * mean_s);
   text += fmt::format("{} samples/s; an epoch of {} step{} takes {:.4g} s\nfigures: {}\n",
                       rate(static_cast<double>(report.step.batch_samples) / mean_s), report.step.steps_per_epoch,
                       report.step.steps_per_epoch == 1 ? "" : "s",
@@ -200,23 +215,25 @@ int64_t PlanReport::all_bytes() const {
 std::string PlanReport::text(int width) const {
   std::string memory_below;
   if (fits() == false) {
+    // Which halves the activations that a device holds at once.
+    const std::string smaller = fmt::format("accumulate: {}", 2 * accumulate);
     const auto gigabytes = [](int64_t bytes) { return static_cast<double>(bytes) / kGigabyte; };
     memory_below += device_memory_bytes
                         ? fmt::format(
                               "it does not fit: {:.1f} GB of the {:.0f} GB that a device has; a smaller batch "
-                              "takes less, accumulate: 2, or more devices\n",
-                              gigabytes(most_bytes()), gigabytes(*device_memory_bytes))
+                              "takes less, {}, or more devices\n",
+                              gigabytes(most_bytes()), gigabytes(*device_memory_bytes), smaller)
                         : fmt::format(
                               "it does not fit: {:.1f} GB of the {:.1f} GB that workers may take here; a smaller "
-                              "batch takes less, or accumulate: 2\n",
-                              gigabytes(all_bytes()), gigabytes(most_of_workers(*host_memory_bytes)));
+                              "batch takes less, or {}\n",
+                              gigabytes(all_bytes()), gigabytes(most_of_workers(*host_memory_bytes)), smaller);
   }
   const auto shown = static_cast<int>(step.ranks.size());
   if (shown < step.world_size) memory_below += fmt::format("ranks {} to {} are as these\n", shown, step.world_size - 1);
   if (step.store && step.store->type == "local")
     memory_below += fmt::format("the store holds {} MB in host memory\n", megabytes(step.store->bytes.front()));
-  const std::string end =
-      (step.pipeline ? pipeline_text(*this) : "") + (places ? store_text(*this) : "") + times_text(*this);
+  const std::string end = (step.pipeline ? pipeline_text(*this) : "") + (places ? store_text(*this) : "") +
+                          (step.averaging ? averaging_text(*this) : "") + times_text(*this);
   std::string parameters = digit_groups(static_cast<double>(step.parameters.all)) + " parameters";
   if (step.parameters.frozen > 0)
     parameters += fmt::format(", {} of them frozen", digit_groups(static_cast<double>(step.parameters.frozen)));

@@ -15,6 +15,7 @@ struct PlanReport {
   std::string run;
   std::string strategy;
   std::string devices;  ///< as they were asked for
+  int64_t accumulate = 1;
   int hosts = 1;
   /// Of the table's device; none where that isn't known.
   std::optional<int64_t> device_memory_bytes = {};

@@ -116,31 +116,18 @@ std::vector<std::vector<PlannedPart>> take_parts(parallel::Strategy& strategy, s
   return parts;
 }
 
-/// The steps of a plan. Where replicas become their mean after some steps, the first one is such a step, in which ranks
-/// meet for the first time, the second one is told of as one that isn't, and the third one as one that is.
-class PlanSteps {
- public:
-  explicit PlanSteps(const std::optional<parallel::AveragingSteps>& averaging) : averaging_(averaging) {}
+/// By what number a strategy is given a plan's step: where replicas become their mean after some steps, one after which
+/// they don't, unless they always do.
+int64_t number_of(int64_t step, const std::optional<parallel::AveragingSteps>& averaging) {
+  return averaging ? averaging->warmup_steps + averaging->period * step + 1 : step;
+}
 
-  bool has_others() const { return averaging_ && averaging_->period > 1; }
-  int64_t told() const { return has_others() ? kToldStep + 1 : kToldStep; }
-  /// By which the strategy goes.
-  int64_t number(int64_t step) const {
-    if (!has_others()) return step;
-    const int64_t averaged_after = averaging_->warmup_steps + averaging_->period;
-    return step == 1 || step == told() ? averaged_after : averaged_after + step - 1;
-  }
-
- private:
-  std::optional<parallel::AveragingSteps> averaging_;
-};
-
-/// What a rank did in the steps since its logs were cleared.
-void take_step(const parallel::Strategy& strategy, int rank, const parallel::RankCosts& costs, const CallLog& calls,
+/// What a rank has done since its logs were cleared; `costs` are added to those of before.
+void take_work(const parallel::Strategy& strategy, int rank, const parallel::RankCosts& costs, const CallLog& calls,
                PlannedRank& planned) {
   planned.device = strategy.device(rank).id();
-  planned.samples = costs.samples;
-  planned.sent = costs.communication;
+  planned.samples += costs.samples;
+  planned.sent += costs.communication;
   planned.operators = strategy.device(rank).operator_log()->costs();
   planned.calls = calls;
 }
@@ -177,10 +164,10 @@ PlannedStep plan_step(const StepRequest& request) {
                    .store = {}};
   plan.ranks.resize(ranks);
   plan.averaging = strategy->averaging();
-  const PlanSteps steps(plan.averaging);
-  if (steps.has_others()) plan.between.resize(ranks);
+  const bool averages_apart = plan.averaging && plan.averaging->period > 1;
+  if (averages_apart) plan.between.resize(ranks);
   // As long as it goes on, so that no step is recorded anew for being shown no more.
-  strategy->show_steps({.first = 1, .last = steps.number(2 * kSteps)});
+  strategy->show_steps({.first = 1, .last = number_of(2 * kSteps, plan.averaging)});
   for (size_t r = 0; r < ranks; ++r) strategy->take_costs(static_cast<int>(r));
   const auto keep_peaks = [&](const parallel::RankCosts& costs, PlannedRank& planned) {
     if (costs.peak_bytes <= planned.peak_bytes) return;
@@ -194,13 +181,11 @@ PlannedStep plan_step(const StepRequest& request) {
       batch = batches.next();
     }
     for (size_t r = 0; r < ranks; ++r) {
-      const Device& device = strategy->device(static_cast<int>(r));
-      // What a GPU has recorded in the told step it doesn't log again in the next one.
-      if (device.can_record() && step > kToldStep && step <= steps.told()) continue;
-      device.operator_log()->clear();
+      strategy->device(static_cast<int>(r)).operator_log()->clear();
       calls[r].clear();
     }
-    strategy->train_step(batch, {.step = steps.number(step), .epoch = batches.epoch(), .learning_rate = 1});
+    const int64_t number = number_of(step, plan.averaging);
+    strategy->train_step(batch, {.step = number, .epoch = batches.epoch(), .learning_rate = 1});
     strategy->take_scores(true);
     std::vector<std::vector<PlannedPart>> parts = take_parts(*strategy, ranks);
     for (size_t r = 0; r < ranks; ++r) {
@@ -208,12 +193,19 @@ PlannedStep plan_step(const StepRequest& request) {
       const parallel::RankCosts costs = strategy->take_costs(rank);
       PlannedRank& planned = plan.ranks[r];
       keep_peaks(costs, planned);
-      if (step == kToldStep && steps.has_others()) take_step(*strategy, rank, costs, calls[r], plan.between[r]);
-      if (step == steps.told()) take_step(*strategy, rank, costs, calls[r], planned);
-      if (step != (strategy->device(rank).can_record() ? kToldStep : steps.told())) continue;
+      if (step != kToldStep) continue;
+      take_work(*strategy, rank, costs, calls[r], planned);
       planned.parts = std::move(parts[r]);
-      std::erase_if(planned.parts,
-                    [&](const PlannedPart& part) { return part.name == parallel::step_name(steps.number(step)); });
+      std::erase_if(planned.parts, [&](const PlannedPart& part) { return part.name == parallel::step_name(number); });
+      if (averages_apart) plan.between[r] = planned;
+    }
+    if (!averages_apart) continue;
+    strategy->average();
+    for (size_t r = 0; r < ranks; ++r) {
+      const auto rank = static_cast<int>(r);
+      const parallel::RankCosts costs = strategy->take_costs(rank);
+      keep_peaks(costs, plan.ranks[r]);
+      if (step == kToldStep) take_work(*strategy, rank, costs, calls[r], plan.ranks[r]);
     }
   }
   if (strategy->defers_updates()) {

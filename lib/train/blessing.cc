@@ -136,9 +136,10 @@ std::string Blessing::json() const {
     return fmt::format("[\n  {}\n ]", fmt::join(items, ",\n  "));
   };
   return fmt::format(
-      "{{\n \"schema\": 1,\n \"run\": {},\n \"by\": {},\n \"steps\": {},\n \"sent\": {},\n \"devices\": {},\n "
+      "{}{},\n \"by\": {},\n \"steps\": {},\n \"sent\": {},\n \"devices\": {},\n "
       "\"weights_hash\": \"{}\",\n \"config\": {}\n}}\n",
-      ordered_json(run).dump(), by.dump(), list(steps), sent.dump(), list(devices), first.weights_hash, list(keys));
+      kBeginning, ordered_json(run).dump(), by.dump(), list(steps), sent.dump(), list(devices), first.weights_hash,
+      list(keys));
 }
 
 Blessing read_blessing(const std::filesystem::path& file) {

@@ -19,7 +19,8 @@ struct Blessing {
   std::vector<double> loss_bounds;  ///< by step: how far a right training's loss may be from this one's
   bool memory_varies = false;       ///< from run to run; of a training that has just been, not read
 
-  /// The text of the file; docs/blessing.schema.json is its schema.
+  /// The text of the file, which begins like that; docs/blessing.schema.json is its schema.
+  static constexpr const char* kBeginning = "{\n \"schema\": 1,\n \"run\": ";
   std::string json() const;
 };
 

@@ -20,31 +20,32 @@ struct ComparisonAssertion::Metric {
   Of of;
   bool needs_evaluation;
   bool needs_target;
+  bool is_share;
   std::optional<double> (*value)(std::span<const RunFigures> all, const RunFigures& run);
 };
 
 const ComparisonAssertion::Metric ComparisonAssertion::kMetrics[] = {
-    {"speedup", Metric::Of::later_run, false, false,
+    {"speedup", Metric::Of::later_run, false, false, false,
      [](std::span<const RunFigures> all, const RunFigures& run) { return std::optional(speedup(all.front(), run)); }},
-    {"efficiency", Metric::Of::later_run, false, false,
+    {"efficiency", Metric::Of::later_run, false, false, false,
      [](std::span<const RunFigures> all, const RunFigures& run) {
        return std::optional(efficiency(all.front(), run));
      }},
-    {"samples_per_s", Metric::Of::run, false, false,
+    {"samples_per_s", Metric::Of::run, false, false, false,
      [](std::span<const RunFigures>, const RunFigures& run) { return std::optional(run.samples_per_s()); }},
-    {"accuracy", Metric::Of::run, true, false,
+    {"accuracy", Metric::Of::run, true, false, true,
      [](std::span<const RunFigures>, const RunFigures& run) { return run.accuracy(); }},
-    {"accuracy_gap", Metric::Of::all, true, false,
+    {"accuracy_gap", Metric::Of::all, true, false, true,
      [](std::span<const RunFigures> all, const RunFigures&) { return accuracy_gap(all); }},
-    {"seconds_to_target", Metric::Of::run, true, true,
+    {"seconds_to_target", Metric::Of::run, true, true, false,
      [](std::span<const RunFigures>, const RunFigures& run) { return run.mean_seconds_to_target(); }},
-    {"peak_bytes", Metric::Of::run, false, false,
+    {"peak_bytes", Metric::Of::run, false, false, false,
      [](std::span<const RunFigures>, const RunFigures& run) {
        return std::optional(static_cast<double>(run.peak_bytes()));
      }},
-    {"memory_imbalance", Metric::Of::run, false, false,
+    {"memory_imbalance", Metric::Of::run, false, false, false,
      [](std::span<const RunFigures>, const RunFigures& run) { return std::optional(run.memory_imbalance()); }},
-    {"exposed_comm_s", Metric::Of::run, false, false,
+    {"exposed_comm_s", Metric::Of::run, false, false, false,
      [](std::span<const RunFigures>, const RunFigures& run) { return std::optional(run.exposed_comm_s()); }},
 };
 
@@ -143,7 +144,11 @@ ComparisonAssertion::ComparisonAssertion(std::string_view expression, std::span<
     before_run.refuse(fmt::format("{} is of all runs together; expected an operator", metric_->name),
                       fmt::format("leave ({}) out", *run_));
   operator_ = parser.comparison();
+  const Parser before_bound = parser;
   bound_ = parser.number();
+  if (metric_->is_share && (bound_ < -1 || bound_ > 1))
+    before_bound.refuse(fmt::format("{} is a share, expected a number from 0 to 1", metric_->name),
+                        fmt::format("write {:g} for {:g} %", bound_ / 100, bound_));
   if (metric_->needs_target && std::ranges::none_of(runs, &AssertedRun::has_target))
     throw Error(ExitCode::usage, Mistake{.where = fmt::format("--assert '{}'", expression_),
                                          .expected = fmt::format("{} needs an accuracy to come to", metric_->name),

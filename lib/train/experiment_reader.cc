@@ -145,6 +145,11 @@ void refuse_own_trainings(ConfigReader& config, const Experiment& experiment) {
     refuse("ema", "weights between two averagings", fmt::format("{}", *experiment.average_decay), "leave it out");
   if (experiment.shards > 0)
     refuse("shards", "sum of gradients", fmt::format("{}", experiment.shards), "leave them out");
+  if (experiment.batch_norm != parallel::BatchNormMode::local)
+    config.mistake("batch_norm",
+                   "devices of local_sgd meet in an averaging alone, which averages running statistics, "
+                   "too; expected local",
+                   parallel::batch_norm_mode_name(experiment.batch_norm), "write batch_norm: local, or choose ddp");
 }
 
 /// What an update that is made bucket by bucket, in the course of the next step, can't wait for.
@@ -221,6 +226,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.checkpoint = read_checkpoint_settings(config);
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
   experiment.validation = read_validation(config, experiment.schedule, experiment.eval_every, experiment.epochs);
+  experiment.dataset.open_whole = experiment.dataset.open;
   experiment.dataset.open =
       opening_with(experiment.validation, std::move(experiment.dataset.open), config.where("validation"));
   read_machine_settings(config, job, experiment);

@@ -13,8 +13,10 @@ namespace {
 
 using parallel::BatchNormMode;
 
-/// Whether one part's statistics are kept, if the model has any. Of shards a mean is kept, unless asked otherwise.
+/// Whether one part's statistics are kept, if the model has any. Of shards a mean is kept, unless asked otherwise, and
+/// of replicas that become their mean that.
 bool keeps_those_of_one(const Experiment& experiment) {
+  if (experiment.strategy.averaging) return false;
   return experiment.batch_norm == BatchNormMode::first ||
          (experiment.batch_norm == BatchNormMode::local && experiment.shards == 0);
 }

@@ -8,6 +8,14 @@
 
 namespace dptrain::train {
 
+namespace {
+
+bool looks_like_a_path(const std::string& text) {
+  return text.find('/') != std::string::npos || text.ends_with(".safetensors");
+}
+
+}  // namespace
+
 InitSetting read_init(ConfigReader& config, uint64_t seed) {
   InitSetting init{.values = {.seed = seed}};
   std::optional<nn::Initializer> normal;
@@ -33,6 +41,12 @@ InitSetting read_init(ConfigReader& config, uint64_t seed) {
          if (path) init.weights = InitialWeights{.path = *path, .average = average, .except = except};
        }},
   };
+  if (const std::string written = config.written("init"); looks_like_a_path(written)) {
+    config.mistake("init", "expected the name of a way to begin", "'" + written + "'",
+                   "write init: {from: " + written + "} for the weights of a file or a run");
+    config.optional_text("init");
+    return init;
+  }
   const std::string name = config.named("init", choices, "model", "how weights begin");
   // Of weights with two or more dimensions.
   std::optional<nn::Initializer>& drawn = init.values.weights;

@@ -40,7 +40,8 @@ void read_length(ConfigReader& config, Experiment& experiment) {
       config.optional_integer("steps", {.min = 1, .max = kMostSteps, .help = "optimizer steps, instead of epochs"});
   if (config.describing()) return;
   if (config.has("epochs") && config.has("steps"))
-    config.mistake("steps", "expected epochs or steps", "both", "leave one of them out");
+    config.mistake("steps", "expected epochs or steps", "both",
+                   "leave one of them out, as --set epochs= or --set steps= does");
   if (!config.has("epochs") && !config.has("steps"))
     config.mistake("epochs", "required, but absent", "", "write epochs: <number>, or steps: <number>");
 }

@@ -75,7 +75,7 @@ Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& 
   require_images(experiment);
   require_same_model(experiment.model, weights);
   const auto tensors = read_evaluation_weights(weights);
-  const Datasets data = experiment.dataset.open();
+  const Datasets data = experiment.dataset.open_whole();
   require_same_input(experiment, *data.train, weights);
   require_model_fits(experiment, *data.train);
   const auto& images = dynamic_cast<const ImageDataset&>(*data.train);

@@ -76,7 +76,9 @@ std::optional<std::string> advice(const RunFigures& first, const RunFigures& run
   const double share = time.*cause.share / run.seconds_per_epoch();
   const std::string devices = fmt::format("{} device{}", run.devices.size(), run.devices.size() == 1 ? "" : "s");
   const std::string begin = fmt::format("{}, {}: {:.2g}x; ", run.run, devices, factor);
-  if (share >= kSmallestShare)
+  // Or of less, where that alone is what the run is slower by.
+  const double slower_s = (1 - factor) * run.seconds_per_epoch();
+  if (share >= kSmallestShare || time.*cause.share >= slower_s)
     return begin + fmt::format("{:.0f} % of the step {}; {}", 100 * share, cause.words, help(cause, first, run));
   return begin + fmt::format(
                      "{:.0f} % of the step is computing; only faster devices, or threads that no other device "

@@ -14,6 +14,7 @@
 #include "train/event_record.h"
 #include "train/event_scalars.h"
 #include "train/fault_record.h"
+#include "train/run_state.h"
 
 namespace dptrain::train {
 namespace {
@@ -325,7 +326,7 @@ fs::path find_weights(const fs::path& path, const DamageReport& report) {
               Mistake{.where = path.string(),
                       .expected = "expected a .safetensors file, a checkpoint or a run directory with one",
                       .got = fs::exists(path, error) ? "neither" : "nothing there",
-                      .advice = "name for instance runs/lenet_ddp_2cpu"});
+                      .advice = advice_on_runs()});
 }
 
 }  // namespace dptrain::train

@@ -1,9 +1,11 @@
 #include "train/run_state.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -19,11 +21,6 @@ using nlohmann::json;
 
 constexpr const char* kConfig = "config.yaml";
 
-bool is_run(const fs::path& folder) {
-  std::error_code error;
-  return fs::is_regular_file(folder / kConfig, error);
-}
-
 /// The folders in `folder`, by name.
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::error_code error;
@@ -36,7 +33,7 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
 
 /// A comparison keeps its runs in folders, and repeated ones a folder further down.
 void add_runs(const fs::path& folder, int levels, std::vector<fs::path>& runs) {
-  if (is_run(folder)) {
+  if (is_run_directory(folder)) {
     runs.push_back(folder);
     return;
   }
@@ -74,10 +71,17 @@ void read_epoch(const json& epoch, RunState& run) {
 void read_summary(const json& summary, RunState& run) {
   run.exit = summary.at("exit").get<int>();
   run.steps = summary.at("steps");
+  // A finished training that was resumed into this folder has no lines of its epochs there.
+  run.epochs = std::max(run.epochs, summary.value("epochs", int64_t{0}));
   run.weights_hash = summary.at("weights_hash");
 }
 
 }  // namespace
+
+bool is_run_directory(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / kConfig, error);
+}
 
 std::vector<fs::path> find_runs(const fs::path& path) {
   std::vector<fs::path> runs;
@@ -88,7 +92,17 @@ std::vector<fs::path> find_runs(const fs::path& path) {
   throw Error(ExitCode::missing_file, Mistake{.where = path.string(),
                                               .expected = "expected a run directory, or a folder of some",
                                               .got = fs::exists(path) ? "neither" : "nothing there",
-                                              .advice = "name for instance runs/lenet_ddp_2cpu"});
+                                              .advice = advice_on_runs()});
+}
+
+std::string advice_on_runs() {
+  constexpr size_t kNamed = 3;
+  std::vector<fs::path> runs;
+  add_runs("runs", 2, runs);
+  if (runs.empty()) return "there are none in runs; train one, dptrain --config lenet_ddp_2cpu";
+  std::vector<std::string> names;
+  for (const fs::path& run : runs | std::views::take(kNamed)) names.push_back(run.string());
+  return fmt::format("name for instance {}", fmt::join(names, ", "));
 }
 
 const char* RunState::state() const {

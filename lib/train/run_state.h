@@ -10,9 +10,15 @@
 
 namespace dptrain::train {
 
+/// Whether a run has written its configuration there.
+bool is_run_directory(const std::filesystem::path& folder);
+
 /// The run directories that are meant by `path`: itself, or those in it and in its folders, in the order of their
 /// names. Throws 66 where there is none.
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
+
+/// Where what was to be found isn't: "name for instance runs/lenet", of those that are in runs, or that there are none.
+std::string advice_on_runs();
 
 /// What a run directory says of its run, whether that has ended or not.
 struct RunState {

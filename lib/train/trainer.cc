@@ -76,6 +76,7 @@ void Trainer::restore(const ResumePoint& resume) {
   const parallel::TrainingState own = strategy_->training_state();
   if (is_main()) {
     nn::require_same_tensors(own.model, checkpoint.state.model, (resume.folder / "model.safetensors").string());
+    require_same_kept(own.optimizer, checkpoint.state.optimizer, (resume.folder / "optimizer.safetensors").string());
     nn::require_same_tensors(own.optimizer, checkpoint.state.optimizer,
                              (resume.folder / "optimizer.safetensors").string());
   }
@@ -254,11 +255,19 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
       save(directory, observer);
       counted = Clock::now();
     }
-    if (strategy_->is_in_step() && signal_of_job(stop) != 0) break;
+    if (looks_for_signals_after(step) && signal_of_job(stop) != 0) break;
   }
   take_scores(directory, true);
   count_seconds();
   count_costs();
+}
+
+bool Trainer::looks_for_signals_after(int64_t step) const {
+  // All processes meet to agree on it: where their devices go without each other for a while, now and then.
+  constexpr int64_t kStepsApart = 8;
+  if (!strategy_->is_in_step()) return false;
+  const auto averaging = strategy_->averaging();
+  return experiment_.job == nullptr || !averaging || averaging->averages_after(step) || step % kStepsApart == 0;
 }
 
 TrainingObserver::Progress Trainer::progress() const {

@@ -134,6 +134,7 @@ class Trainer {
   };
   /// Of several processes all call it alike; that of rank 0 gets them, the others an empty hash.
   HashedWeights hashed_weights();
+  bool looks_for_signals_after(int64_t step) const;
   TrainingObserver::Progress progress() const;
   /// Counts the scores of the steps that are done; with `all` waits for those under way.
   void take_scores(RunDirectory* directory, bool all);

@@ -183,6 +183,23 @@ void require_same_training(const TrainingIdentity& own, const ResumePoint& resum
   }
 }
 
+void require_same_kept(const std::vector<nn::NamedValues>& own, const std::vector<nn::NamedValues>& saved,
+                       const std::string& where) {
+  const auto kinds_of = [](const std::vector<nn::NamedValues>& state) {
+    std::set<std::string> kinds;
+    for (const nn::NamedValues& tensor : state) kinds.insert(tensor.name.substr(0, tensor.name.find('.')));
+    return kinds.empty() ? std::string("nothing") : fmt::format("{}", fmt::join(kinds, ", "));
+  };
+  const std::string expected = kinds_of(own), got = kinds_of(saved);
+  if (expected == got) return;
+  throw Error(
+      ExitCode::bad_data,
+      Mistake{.where = where,
+              .expected = fmt::format("expected what the optimizer keeps with this momentum, {}", expected),
+              .got = got,
+              .advice = "set optimizer.momentum to what it was trained with, or begin anew with another --out"});
+}
+
 void require_possible_position(const ResumePoint& resume, int64_t batches_per_epoch) {
   const TrainingPosition& position = resume.checkpoint.position;
   const auto refuse = [&](const char* key, const std::string& expected, int64_t got) {

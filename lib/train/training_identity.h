@@ -16,6 +16,11 @@ TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data);
 /// its manifest doesn't have, as those from before there were any, are not compared.
 void require_same_training(const TrainingIdentity& own, const ResumePoint& resume);
 
+/// Throws 65, naming the file, where an optimizer keeps other tensors than one that has `saved` kept: momentum, or
+/// none.
+void require_same_kept(const std::vector<nn::NamedValues>& own, const std::vector<nn::NamedValues>& saved,
+                       const std::string& where);
+
 /// Throws 65, naming the manifest's number, where a training with so many batches an epoch is never at the position of
 /// the checkpoint.
 void require_possible_position(const ResumePoint& resume, int64_t batches_per_epoch);

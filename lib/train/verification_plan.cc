@@ -114,14 +114,17 @@ class Planner {
   /// The configuration's own, where it says more than a name.
   void add_own(std::vector<PlannedRow>& rows) const {
     const ConfigNode* strategy = config_.find("strategy");
-    if (strategy == nullptr || strategy->kind != ConfigNode::Kind::map || strategy->map.size() < 2) return;
+    if (strategy == nullptr) return;
+    const bool has_options = strategy->kind == ConfigNode::Kind::map && strategy->map.size() > 1;
+    // None of the standard rows.
+    if (!has_options && !own_.strategy.averaging) return;
     if (own_.strategy.name == "single") return;
     ConfigNode config = config_;
     const ConfigNode* stages = strategy->find("stages");
     const bool automatic = stages == nullptr || stages->kind == ConfigNode::Kind::scalar;
     if (own_.strategy.is_pipeline() && automatic) set(config, stages_of(facts_, devices_ / own_.strategy.parts));
     // Processes that don't wait for each other can't share batch statistics.
-    const bool in_step = own_.strategy.in_step;
+    const bool in_step = own_.strategy.in_step && !own_.strategy.averaging;
     rows.push_back(planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config),
                            in_step ? parallel::BatchNormMode::sync : parallel::BatchNormMode::local));
     rows.back().compression = own_.strategy.compression;

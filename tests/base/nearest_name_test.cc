@@ -42,6 +42,15 @@ TEST(NearestName, FindsWhatInitialsStandFor) {
   EXPECT_EQ(nearest_name("", kKeys), "");
 }
 
+TEST(NearestName, FindsWhatANameBegins) {
+  const std::vector<std::string> models = {"lenet", "resnet18", "pyramidnet", "bert"};
+  EXPECT_EQ(nearest_name("resnet", models), "resnet18") << "which is two edits from lenet";
+  EXPECT_EQ(nearest_name("Pyramid", models), "pyramidnet");
+  EXPECT_EQ(nearest_name("lenett", models), "lenet");
+  const std::vector<std::string> names = {"epochs_in_all", "epoch"};
+  EXPECT_EQ(nearest_name("epoc", names), "epoch") << "one edit";
+}
+
 TEST(NearestName, OffersNothingFarOff) {
   EXPECT_EQ(nearest_name("mom", kKeys), "");
   EXPECT_EQ(nearest_name("soot", kKeys), "");           // two of four letters

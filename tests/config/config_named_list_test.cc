@@ -111,6 +111,12 @@ TEST(NamedList, SaysHowOptionsBesideTheNameAreWritten) {
                    "wait, seconds: 3}; write wait: {seconds: 3}",
                    "a.yaml:5:5: steps[2]: expected a name alone or in front of its options, got the mapping {type: "
                    "stop}; write stop"}));
+  // With what stands behind the name itself.
+  EXPECT_EQ(mistakes_of("steps:\n  - {name: x, wait: 3}\n  - {name: x, wait: {seconds: 3}}\n"),
+            (Lines{"a.yaml:2:5: steps[0]: expected a name alone or in front of its options, got the mapping {name: x, "
+                   "wait: 3}; write wait: {seconds: 3, name: x}",
+                   "a.yaml:3:5: steps[1]: expected a name alone or in front of its options, got the mapping {name: x, "
+                   "wait: {seconds: 3}}; write wait: {seconds: 3, name: x}"}));
   EXPECT_EQ(mistakes_of("steps:\n  - {wait: {seconds: 3}, stop: }\n"),
             Lines{"a.yaml:2:5: steps[0]: expected a name alone or in front of its options, got the mapping {wait: "
                   "{seconds: 3}, stop: null}; write each name as an item of its own"});

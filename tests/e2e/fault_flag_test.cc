@@ -54,6 +54,9 @@ TEST_F(FaultFlagTest, AHungRankIsWaitedForNoLongerThanTimeoutSays) {
     EXPECT_EQ(violations("fault.schema.json", fault), std::vector<std::string>());
     EXPECT_EQ(fault["exit"], 75);
     EXPECT_EQ(fault["last_checkpoint"]["step"], 5);
+    // Of a process that is alone, too: where its threads were.
+    ASSERT_EQ(fault["stacks"], "fault.stacks.txt");
+    EXPECT_NE(text(out + "/fault.stacks.txt").find("thread"), std::string::npos);
   }
 }
 

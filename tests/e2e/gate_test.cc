@@ -95,7 +95,7 @@ TEST_F(GateTest, ShardsOfSeveralThreadsPassWhateverTheyHold) {
 }
 
 TEST_F(GateTest, AFileIsWrittenWhereALinkLeadsToAndNothingElseIsReplaced) {
-  folder_.write("target.json", "{}");
+  folder_.write("target.json", "");
   std::filesystem::create_symlink("target.json", path("blessed.json"));
   ASSERT_EQ(bless().exit, 0);
   EXPECT_TRUE(std::filesystem::is_symlink(path("blessed.json")));
@@ -108,6 +108,15 @@ TEST_F(GateTest, AFileIsWrittenWhereALinkLeadsToAndNothingElseIsReplaced) {
     expect_refused({"plan", "--config", "digits.yaml", "--devices", "2xh200", "--trace", place}, 74, {place, what});
   }
   expect_refused({"bless", "--config", "digits.yaml", "-o", std::string(300, 'x')}, 74, {"can be written"});
+}
+
+TEST_F(GateTest, AFileOfAnotherFormIsNotReplaced) {
+  const std::string config = text("digits.yaml");
+  const Arguments words = {"digits.yaml", "expected no file, or ", "of before, which is replaced", "another file"};
+  expect_refused({"bless", "--config", "digits.yaml", "-o", "digits.yaml"}, 74, words);
+  expect_refused({"plan", "--config", "digits.yaml", "--devices", "2xh200", "--trace", "digits.yaml"}, 74, words);
+  expect_refused({"report", ".", "-o", "digits.yaml"}, 74, words);
+  EXPECT_EQ(text("digits.yaml"), config);
 }
 
 TEST_F(GateTest, WhatCantBeHeldToEachOtherIsRefused) {

@@ -272,7 +272,7 @@ TEST_F(PlanTest, OfReplicasThatTrainByThemselvesAPeriodsStepsAreTaken) {
   EXPECT_TRUE(every["averaging"]["other_step_s"].is_null());
   EXPECT_TRUE(planned({"--devices", "8xh200"})["averaging"].is_null());
   const Finished text = run(plan({"--devices", "8xh200", "--set", "strategy=local_sgd"}));
-  EXPECT_NE(text.out.find("that is one of 8, after which the weights are averaged; others take"), std::string::npos)
+  EXPECT_NE(text.out.find("the weights are averaged after one step in 8, such as this one;"), std::string::npos)
       << text.out;
   expect_refused(plan({"--devices", "8xh200", "--set", "strategy=local_sgd", "--set", "precision=fp16"}), 78,
                  {"precision", "no loss scale in common", "got fp16", "use bf16"});
@@ -635,6 +635,33 @@ TEST_F(PlanTest, TheTimelineIsOfTheStep) {
   // One that is there is replaced.
   planned({"--devices", "2xh200", "--trace", "step.json"});
   EXPECT_EQ(json_of("step.json")["otherData"]["devices"], "2xh200");
+}
+
+TEST_F(PlanTest, AKindOfGpuWithoutItsNumberIsAdvisedOne) {
+  for (const auto& [devices, advice] : {std::pair("h200", "write 1xh200"),
+                                        {"h200:4", "write 4xh200"},
+                                        {"4*h200", "write 4xh200"},
+                                        {"8 a100", "write 8xa100"}})
+    expect_refused(plan({"--devices", devices}), 78, {"--devices", "a number of a kind", advice});
+}
+
+/// Where ranks do unlike things, that of the last one is what the step is made of.
+TEST_F(PlanTest, AStepsPartsAddUpToIt) {
+  for (const Arguments& more : {Arguments{}, {"--set", "strategy={name: model_parallel, micro_batches: 4}"}}) {
+    Arguments arguments = {"--devices", "2xh200"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const std::string text = run(plan(arguments)).out;
+    const std::string line = text.substr(text.find("a step takes "));
+    double step = 0, computing = 0, waiting = 0;
+    int rank = 0;
+    const bool is_pipeline = !more.empty();
+    const int read =
+        is_pipeline ? std::sscanf(line.c_str(), "a step takes %lf ms, as long as rank %d: %lf computing, %lf", &step,
+                                  &rank, &computing, &waiting)
+                    : std::sscanf(line.c_str(), "a step takes %lf ms: %lf computing, %lf", &step, &computing, &waiting);
+    EXPECT_EQ(read, is_pipeline ? 4 : 3) << line;
+    EXPECT_NEAR(computing + waiting, step, 2e-3 * step) << line;
+  }
 }
 
 TEST_F(PlanTest, ATimelineWithoutTimesIsRefused) {

@@ -41,6 +41,35 @@ TEST_F(RefusalsTest, UnknownKeys) {
   expect_line_refused("strategy: {name: ddp, bucket_md: 3}", 78, {"strategy.bucket_md", "did you mean 'bucket_mb'?"});
 }
 
+TEST_F(RefusalsTest, AKeyThatStandsAmongTheFlagsIsAdvisedSet) {
+  const auto refused = [this](const Arguments& more, const std::string& advice) {
+    Arguments arguments = training("run");
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    expect_refused(arguments, 64, {advice});
+  };
+  refused({"--batch_size", "32"}, "'--batch_size' is no argument of dptrain train; write --set batch_size=32");
+  refused({"--batch-size=32"}, "write --set batch_size=32");
+  refused({"--epochs"}, "write --set epochs=VALUE");
+  refused({"--set", "batch_size", "32"}, "write --set batch_size=32");
+  refused({"--quite"}, "did you mean '--quiet'?");
+}
+
+TEST_F(RefusalsTest, AFileInPlaceOfAWayToBeginIsAdvisedFrom) {
+  for (const char* file : {"runs/other", "weights.safetensors"})
+    expect_line_refused(fmt::format("init: {}", file), 78,
+                        {"init", "got '", fmt::format("write init: {{from: {}}}", file)});
+}
+
+TEST_F(RefusalsTest, WhatIsNotThereIsAdvisedWhatIs) {
+  for (const Arguments& command : {Arguments{"hash", "runs/absent"},
+                                   {"table", "runs/absent"},
+                                   {"eval", "--config", "digits.yaml", "--checkpoint", "runs/absent"}})
+    expect_refused(command, 66, {"runs/absent", "there are none in runs; train one"});
+  std::filesystem::create_directories(path("runs/this"));
+  folder_.write("runs/this/config.yaml", text("digits.yaml"));
+  expect_failed(run({"hash", "runs/absent"}), 66, {"runs/absent", "name for instance runs/this"});
+}
+
 TEST_F(RefusalsTest, AnOptionOfNoStrategyIsAdvisedAStrategyThatTakesIt) {
   const testing::Arguments option = {"strategy=", "strategy.bucket_mb=5"};
   expect_refused(training("run", option), 78, {"strategy: expected one of", "mapping {bucket_mb: 5}; add name: ddp"});

@@ -296,8 +296,19 @@ TEST_F(ResumeTest, WhereNothingIsLeftToTrainTheRunHasTheCheckpoint) {
   const Finished resumed = run(resuming("second", {}, "first"));
   EXPECT_EQ(resumed.exit, 0) << resumed.err;
   EXPECT_EQ(hash("second"), hash("first"));
+  const auto table = nlohmann::json::parse(run({"table", "second", "--json"}).out);
+  EXPECT_EQ(table["runs"][0]["epochs"], json_of("first/summary.json")["epochs"]);
   EXPECT_EQ(run(resuming("second", {"epochs=2"})).exit, 0);
   EXPECT_EQ(json_of("second/summary.json")["steps"], 10);
+}
+
+TEST_F(ResumeTest, MomentumThatComesOrGoesIsNamed) {
+  train("without", {"optimizer=sgd"});
+  train("with", {"optimizer={name: sgd, momentum: 0.9}"});
+  expect_failed(run(resuming("more", {"optimizer={name: sgd, momentum: 0.9}", "epochs=2"}, "without")), 65,
+                {"optimizer.safetensors", "with this momentum, momentum_buffer, got nothing", "optimizer.momentum"});
+  expect_failed(run(resuming("less", {"optimizer=sgd", "epochs=2"}, "with")), 65,
+                {"optimizer.safetensors", "with this momentum, nothing, got momentum_buffer", "optimizer.momentum"});
 }
 
 TEST_F(ResumeTest, AnotherRunsCheckpointIsNotMixedWithWhatARunLeft) {

@@ -112,5 +112,18 @@ TEST_F(ValidationTest, MoreThanThereAreAreRefused) {
                  {"validation.samples: expected fewer than the ", " training samples, got 100000; hold out fewer"});
 }
 
+/// Which holds nothing out: of a smaller data set, and of one of a device's own images.
+TEST_F(ValidationTest, AnEvaluationNeedsNoSamplesToHoldOut) {
+  train("run", {"validation={samples: 16}"});
+  for (const char* command : {"eval", "eval --by-class"}) {
+    Arguments arguments = {
+        "eval",  "--config",       "digits.yaml", "--checkpoint", "run", "--set", "validation={samples: 16}",
+        "--set", "dataset.limit=8"};
+    if (command != std::string("eval")) arguments.emplace_back("--by-class");
+    const Finished finished = run(arguments);
+    EXPECT_EQ(finished.exit, 0) << command << ": " << finished.err;
+  }
+}
+
 }  // namespace
 }  // namespace dptrain

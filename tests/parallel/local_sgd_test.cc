@@ -11,6 +11,7 @@
 #include "parallel/digits.h"
 #include "parallel/residual_net.h"
 #include "parallel/trained_state.h"
+#include "support/expect_error.h"
 
 namespace dptrain::parallel {
 namespace local_sgd_test {
@@ -30,10 +31,13 @@ StrategyOptions options_with(const AveragingSteps& averaging, int devices = kRep
 /// A strategy, and the batches that it is given: the first ones of an epoch.
 class Training {
  public:
-  explicit Training(const StrategyOptions& options)
+  explicit Training(const StrategyOptions& options, const std::optional<BatchSplit>& split = {})
       : data_(digits(12 * kBatch, 10)),
-        strategy_(make_strategy(options)),
-        loader_(data_.train, {.batch_size = kBatch, .seed = 5, .devices = strategy_->batch_devices()}) {
+        strategy_(strategy_with(options, split)),
+        loader_(data_.train, {.batch_size = kBatch,
+                              .seed = 5,
+                              .devices = strategy_->batch_devices(),
+                              .split = strategy_->batch_split()}) {
     loader_.start_epoch(1);
   }
 
@@ -63,40 +67,56 @@ class Training {
   }
 
  private:
+  static std::unique_ptr<Strategy> strategy_with(const StrategyOptions& options,
+                                                 const std::optional<BatchSplit>& split) {
+    StrategyContext context = context_of(options);
+    context.split = split;
+    return make_strategy(options, context);
+  }
+
   Datasets data_;
   std::unique_ptr<Strategy> strategy_;
   BatchLoader loader_;
 };
 
 /// One device, given the samples of a replica's parts alone.
-State trained_on_part(int replica, int64_t steps) {
+State trained_on_part(int replica, int64_t steps, const std::optional<BatchSplit>& split = {}) {
   StrategyOptions options = options_with({}, 1);
   options.name = "single";
   const auto strategy = make_strategy(options);
   const Datasets data = digits(12 * kBatch, 10);
   Device* const device = strategy->batch_devices().front();
-  BatchLoader loader(data.train, {.batch_size = kBatch, .seed = 5, .devices = {device, device}});
+  BatchLoader loader(data.train, {.batch_size = kBatch, .seed = 5, .devices = {device, device}, .split = split});
   loader.start_epoch(1);
   for (int64_t step = 1; step <= steps; ++step) {
     auto batch = std::make_shared<Batch>(std::move(*loader.next()));
-    batch->samples = kBatch / kReplicas;
-    batch->counts = {kBatch / kReplicas};
     auto& parts = batch->micro_batches.front().parts;
     parts = {parts[static_cast<size_t>(replica)]};
+    batch->samples = parts.front().samples();
+    batch->counts = {batch->samples};
     strategy->train_step(std::move(batch), {.step = step, .epoch = 1, .learning_rate = kRate});
     strategy->take_scores(true);
   }
   return strategy->state_dict();
 }
 
-void expect_mean(const State& got, const std::vector<State>& replicas) {
+/// Each with its weight.
+void expect_mean(const State& got, const std::vector<State>& replicas, const std::vector<double>& weights) {
   for (size_t t = 0; t < got.size(); ++t)
     for (size_t i = 0; i < got[t].values.size(); ++i) {
-      double sum = 0;
-      for (const State& state : replicas) sum += state[t].values[i];
-      const double mean = sum / static_cast<double>(replicas.size());
+      double mean = 0;
+      for (size_t r = 0; r < replicas.size(); ++r) mean += weights[r] * replicas[r][t].values[i];
       ASSERT_NEAR(got[t].values[i], mean, 1e-5 * std::abs(mean) + 1e-7) << got[t].name << " " << i;
     }
+}
+
+/// Elements of all tensors that are trained, in order.
+std::vector<double> weights_of(const State& state) {
+  std::vector<double> weights;
+  for (const nn::NamedValues& tensor : state)
+    if (tensor.name.find("running_") == std::string::npos)
+      weights.insert(weights.end(), tensor.values.begin(), tensor.values.end());
+  return weights;
 }
 
 /// With momentum and running statistics.
@@ -108,8 +128,49 @@ TEST(LocalSgd, EachReplicaTrainsAsOneDeviceOnItsPartAlone) {
   apart.steps(1, kSteps);
   EXPECT_TRUE(averaged.is_the_same_everywhere());
   EXPECT_FALSE(apart.is_the_same_everywhere());
-  expect_mean(averaged.strategy().state_dict(), alone);
-  expect_mean(apart.strategy().state_dict(), alone);
+  expect_mean(averaged.strategy().state_dict(), alone, {0.5, 0.5});
+  expect_mean(apart.strategy().state_dict(), alone, {0.5, 0.5});
+}
+
+/// Of 32 samples 24 and 8: each trains at the rate that is set, and counts by its samples.
+TEST(LocalSgd, OfUnevenPartsEachCountsByItsSamples) {
+  constexpr int64_t kSteps = 3;
+  const BatchSplit split = BatchSplit::weighted({0.75, 0.25});
+  const std::vector<State> alone = {trained_on_part(0, kSteps, split), trained_on_part(1, kSteps, split)};
+  Training training(options_with({.period = kSteps}), split);
+  training.steps(1, kSteps);
+  expect_mean(training.strategy().state_dict(), alone, {0.75, 0.25});
+}
+
+/// With a mean after every step it is ddp, whose devices have batch statistics of their own as well.
+TEST(LocalSgd, OfUnevenPartsAMeanAfterEveryStepIsDdp) {
+  for (const std::vector<double>& shares : {std::vector{0.75, 0.25}, {0.5, 0.1, 0.4}}) {
+    const BatchSplit split = BatchSplit::weighted(shares);
+    StrategyOptions options = options_with({.period = 1}, static_cast<int>(shares.size()));
+    Training averaged(options, split);
+    options.name = "ddp";
+    Training ddp(options, split);
+    const std::vector<double> before = weights_of(ddp.strategy().state_dict());
+    averaged.steps(1, 4);
+    ddp.steps(1, 4);
+    const auto got = weights_of(averaged.strategy().state_dict()), right = weights_of(ddp.strategy().state_dict());
+    double apart = 0, moved = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      apart += std::pow(got[i] - right[i], 2);
+      moved += std::pow(right[i] - before[i], 2);
+    }
+    EXPECT_LT(std::sqrt(apart / moved), 1e-4);
+  }
+}
+
+/// Of 32 samples one device has all: it is the training, running statistics included.
+TEST(LocalSgd, ADeviceWithoutSamplesCountsForNothing) {
+  constexpr int64_t kSteps = 3;
+  const BatchSplit split(std::vector<int64_t>{0, 1});
+  const std::vector<State> alone = {trained_on_part(1, kSteps, split)};
+  Training training(options_with({.period = kSteps}), split);
+  training.steps(1, kSteps);
+  expect_mean(training.strategy().state_dict(), alone, {1});
 }
 
 TEST(LocalSgd, WeightsAreAveragedAfterTheStepsOfTheWarmUpAndEachPeriod) {
@@ -120,15 +181,6 @@ TEST(LocalSgd, WeightsAreAveragedAfterTheStepsOfTheWarmUpAndEachPeriod) {
     EXPECT_EQ(bytes > 0, averages) << "step " << step;
     EXPECT_EQ(training.is_the_same_everywhere(), averages) << "step " << step;
   }
-}
-
-/// Elements of all tensors that are trained, in order.
-std::vector<double> weights_of(const State& state) {
-  std::vector<double> weights;
-  for (const nn::NamedValues& tensor : state)
-    if (tensor.name.find("running_") == std::string::npos)
-      weights.insert(weights.end(), tensor.values.begin(), tensor.values.end());
-  return weights;
 }
 
 /// Of each period the mean that a plain averaging would come to, from where the outer step before has ended.
@@ -165,6 +217,19 @@ TEST(LocalSgd, OuterStepsGoByHowFarTheMeanLies) {
     next->go_on(last, state);
     plain = &*next;
   }
+}
+
+/// Of one device the mean is what it has; its outer steps are taken all the same.
+TEST(LocalSgd, OneDeviceMakesOuterSteps) {
+  StrategyOptions options = options_with({.period = 2}, 1);
+  Training plain(options);
+  options.outer = {.learning_rate = 0.5, .momentum = 0};
+  Training outer(options);
+  const std::vector<double> anchor = weights_of(outer.strategy().state_dict());
+  plain.steps(1, 2);
+  outer.steps(1, 2);
+  const auto mean = weights_of(plain.strategy().state_dict()), got = weights_of(outer.strategy().state_dict());
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], (anchor[i] + mean[i]) / 2, 1e-6) << i;
 }
 
 TEST(LocalSgd, AnOuterStepToTheMeanIsNone) {
@@ -226,7 +291,8 @@ TEST(LocalSgd, EvaluatesTheMean) {
 
 TEST(LocalSgd, GoesOnFromWhatReplicasCarriedAlong) {
   StrategyOptions options = options_with({.period = 4});
-  for (const OuterStep& outer : {OuterStep{}, OuterStep{.learning_rate = 0.7, .momentum = 0.9}})
+  for (const OuterStep& outer :
+       {OuterStep{}, OuterStep{.learning_rate = 0.7, .momentum = 0.9}, OuterStep{.learning_rate = 0.7}})
     for (const int64_t stop : {3, 4, 6}) {
       SCOPED_TRACE(::testing::Message() << "outer rate " << outer.learning_rate << ", stopped after " << stop);
       options.outer = outer;
@@ -240,6 +306,22 @@ TEST(LocalSgd, GoesOnFromWhatReplicasCarriedAlong) {
       resumed.steps(stop + 1, 9);
       expect_same_bits(resumed.strategy().state_dict(), whole.strategy().state_dict());
     }
+}
+
+TEST(LocalSgd, AStateThatLacksATensorIsRefused) {
+  StrategyOptions options = options_with({.period = 4});
+  options.outer = {.learning_rate = 0.7, .momentum = 0.9};
+  Training begun(options);
+  begun.steps(1, 3);
+  const TrainingState whole = begun.strategy().training_state();
+  for (const char* name : {"weights.1.fc1.weight", "momentum_buffer.0.conv1.weight", "running.1", "anchor.fc1.bias"}) {
+    TrainingState damaged = whole;
+    ASSERT_EQ(std::erase_if(damaged.replicas, [&](const auto& tensor) { return tensor.name == name; }), 1u) << name;
+    testing::expect_error(ExitCode::bad_data, {"replicas.safetensors", name, "got none"}, [&] {
+      Training resumed(options);
+      resumed.strategy().restore(damaged);
+    });
+  }
 }
 
 TEST(LocalSgd, OtherNumbersOfDevicesAndOtherStrategiesGoOnFromTheMean) {

@@ -171,6 +171,12 @@ INSTANTIATE_TEST_SUITE_P(
                2,
                "gpu_kernels"},
         GpuWay{"local_sgd", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, strategy("{name: local_sgd, period: 3}")},
+        GpuWay{
+            "local_sgd_outer_steps",
+            {"cuda:0", "cuda:1"},
+            "cuda:0-1",
+            2,
+            strategy("{name: local_sgd, period: 1, warmup_steps: 1, outer_learning_rate: 0.7, outer_momentum: 0.9}")},
         GpuWay{"hybrid", {"cuda:0-1", "cuda:2-3"}, "cuda:0-3", 4, strategy(kLenetReplicas), 2},
         GpuWay{"deterministic",
                {"cuda:0", "cuda:1-2"},

@@ -13,8 +13,11 @@ namespace {
 class StoppedJobTest : public WatchdogTest {
  protected:
   /// Whoever is sent the signal, all processes stop after the same step, with a checkpoint, and none is left.
-  void expect_stops(const std::function<void(Launch&)>& send) {
-    Launch launch(job(/*grace_s=*/2, /*steps=*/"1000000"));
+  /// Returns that step.
+  int64_t expect_stops(const std::function<void(Launch&)>& send, const Command& settings = {}) {
+    LaunchOptions options = job(/*grace_s=*/2, /*steps=*/"1000000");
+    for (Command& command : options.processes) command.insert(command.end(), settings.begin(), settings.end());
+    Launch launch(options);
     wait_until_trained(launch.launcher());
     send(launch);
     const Launched launched = launch.wait();
@@ -29,6 +32,7 @@ class StoppedJobTest : public WatchdogTest {
     }
     EXPECT_EQ(summary["exit"], 143);
     EXPECT_FALSE(std::filesystem::exists(run("run") / "fault.json"));
+    return summary["steps"];
   }
 };
 
@@ -43,6 +47,15 @@ TEST_F(StoppedJobTest, CtrlCOfTheLauncher) {
 
 TEST_F(StoppedJobTest, SigtermOfOneProcess) {
   expect_stops([](Launch& launch) { ::kill(launch.pid(1), SIGTERM); });
+}
+
+/// Processes that go without each other for a while agree now and then.
+TEST_F(StoppedJobTest, SigtermBetweenTwoAveragings) {
+  const int64_t step = expect_stops([](Launch& launch) { ::kill(launch.pid(1), SIGTERM); },
+                                    {"--set", "strategy={name: local_sgd, period: 1000}"});
+  EXPECT_EQ(step % 8, 0);
+  EXPECT_TRUE(
+      std::filesystem::exists(run("run") / "checkpoints" / fmt::format("step-{:06}", step) / "replicas.safetensors"));
 }
 
 TEST_F(StoppedJobTest, SigtermThatABatchSystemRepeats) {

@@ -101,13 +101,17 @@ TEST_F(JobTrainingTest, LogsEveryStepOfAllRanks) {
 }
 
 TEST_F(JobTrainingTest, ResumesAsOneProcessAndAsAJob) {
-  for (const char* strategy : {"ddp", kLenetStages}) {
+  // Of the last one epochs of five steps end between two averagings.
+  for (const auto& [ending, strategy] :
+       {std::pair<std::string, std::string>("", "ddp"),
+        {"_cut", kLenetStages},
+        {"_apart", "{name: local_sgd, period: 3, outer_learning_rate: 0.7, outer_momentum: 0.9}"}}) {
     SCOPED_TRACE(strategy);
     Command settings = {"--set", "epochs=2",
                         "--set", "dataset.limit=320",
                         "--set", "dataset.test_limit=200",
                         "--set", std::string("strategy=") + strategy};
-    const auto name = [&](const std::string& of) { return of + (strategy == kLenetStages ? "_cut" : ""); };
+    const auto name = [&, end = ending](const std::string& of) { return of + end; };
     ASSERT_EQ(alone(training(name("whole"), "lenet_ddp_2cpu", 2, settings)).exit, 0);
     settings[1] = "epochs=1";
     const Command half = training(name("job"), "lenet_ddp_2cpu", 1, settings);

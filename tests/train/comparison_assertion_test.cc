@@ -103,6 +103,16 @@ TEST(ComparisonAssertionMetrics, AreAllNamedWhereOneIsUnknown) {
                [] { ComparisonAssertion("x>=1", kNames); });
 }
 
+TEST(ComparisonAssertionMetrics, SharesHaveBoundsFrom0To1) {
+  expect_error(ExitCode::usage,
+               {"column 11", "accuracy is a share, expected a number from 0 to 1, got '95'", "0.95 for 95 %"},
+               [] { ComparisonAssertion("accuracy>=95", kNames); });
+  expect_error(ExitCode::usage, {"accuracy_gap is a share", "got '2'"},
+               [] { ComparisonAssertion("accuracy_gap<=2", kNames); });
+  EXPECT_NO_THROW(ComparisonAssertion("speedup>=95", kNames));
+  EXPECT_NO_THROW(ComparisonAssertion("accuracy<=1", kNames));
+}
+
 TEST(ComparisonAssertionMetrics, NeedAnEvaluationWhereTheyAreOfIt) {
   const std::vector<AssertedRun> runs = {{.name = "single", .has_target = true},
                                          {.name = "ddp", .evaluated = false, .has_target = true}};

@@ -49,6 +49,26 @@ TEST(ConfigDifference, OptionsThatComeWithAnotherNameAreLeftOut) {
   EXPECT_EQ(kept({"dataset: {name: mnist, limit: 5}\n", "dataset: cifar10\n"}), (Names{"dataset", "dataset.limit"}));
 }
 
+TEST(ConfigDifference, GoesItemByItemThroughListsOfMappings) {
+  using Lines = std::vector<std::string>;
+  const auto layers = [](const std::string& items) {
+    return "layers: [conv: {channels: 4}, " + items + ", flatten]\n";
+  };
+  const auto lines = [&](const std::string& a, const std::string& b) {
+    const std::string first = layers(a), second = layers(b);
+    return differing({first.c_str(), second.c_str()});
+  };
+  EXPECT_EQ(lines("relu, linear: {features: 64, bias: true}", "relu, linear: {features: 128, bias: true}"),
+            Lines{"layers[2].linear.features: 64 128"});
+  EXPECT_EQ(lines("relu", "tanh"), Lines{"layers[1]: relu tanh"});
+  EXPECT_EQ(lines("relu", "linear: {features: 64}"), Lines{"layers[1]: relu {linear: {features: 64}}"});
+  EXPECT_EQ(lines("conv: {channels: 8}", "linear: {features: 64}"),
+            Lines{"layers[1]: {conv: {channels: 8}} {linear: {features: 64}}"});
+  // Not as long: what lies between the items that both have.
+  EXPECT_EQ(lines("relu, linear: {features: 64}", "linear: {features: 64}"), Lines{"layers[1...]: [relu] []"});
+  EXPECT_EQ(lines("relu", "relu, relu"), Lines{"layers[2...]: [] [relu]"});
+}
+
 TEST(ConfigDifference, LeavesOutWhatItIsTold) {
   EXPECT_EQ(differing({"a: {b: 1}\nc: 1\n", "a: {b: 2}\nc: 2\n"}, {"a"}), std::vector<std::string>{"c: 1 2"});
 }

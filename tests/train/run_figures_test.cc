@@ -124,6 +124,10 @@ TEST(Advice, NamesWhatASlowRunSpendsItsTimeOn) {
   EXPECT_NE(advice(one, waiting)->find("1 device: 0.6x; 40 % of the step is waiting for data"), std::string::npos);
   const RunFigures computing = figures_of({.run = "ddp", .devices = 2, .seconds = {1}, .exposed_comm_s = 0.1});
   EXPECT_NE(advice(one, computing)->find("90 % of the step is computing"), std::string::npos);
+  // As little as that is all that it is slower by.
+  const RunFigures nearly = figures_of({.run = "ddp", .devices = 2, .seconds = {0.63}, .exposed_comm_s = 0.05});
+  EXPECT_NE(advice(one, nearly)->find("8 % of the step is exposed communication; a larger batch"), std::string::npos)
+      << *advice(one, nearly);
 }
 
 TEST(Advice, NamesTheDeviceThatTheOthersWaitFor) {
