@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Usage: scripts/bench_hosts.py [--environments FOLDER] [--models lenet,resnet18] [--rates 1gbit,100mbit] [--rounds N] [--quick] [--assert] [-o OUT]
+# Usage: scripts/bench_hosts.py [--environments FOLDER] [--models lenet,...] [--ways 'ddp;...'] [--rates 1gbit,...] [--rounds N] [--quick] [--assert] [-o OUT]
 """Steps a second of two hosts over a slow link: dptrain's ways to share a step, and PyTorch DDP over gloo, in turns, in one run.
 
 The hosts are network namespaces of this machine (tests/support/namespaces.sh; as root) with a process of one CPU worker each, one
@@ -34,7 +34,7 @@ CASES = {
     "lenet": dict(batch=256, steps=40, slow_steps=40, epochs=3),
     # Over 100 Mbit/s a step computes about as long as it sends.
     "lenet_1024": dict(model="lenet", batch=1024, steps=20, slow_steps=20, epochs=3),
-    "resnet18": dict(batch=64, steps=16, slow_steps=3, epochs=2),
+    "resnet18": dict(batch=64, steps=16, slow_steps=8, epochs=2),
 }
 OURS = {
     "ddp": "ddp",
@@ -45,6 +45,8 @@ OURS = {
     "ddp, two_bit": "{name: ddp, compress: two_bit}",
     "ddp, powersgd": "{name: ddp, compress: {name: powersgd, rank: 4}}",
     "kvstore, dist_sync": "{name: kvstore, type: dist_sync}",
+    # Whose averagings come every eighth step.
+    "local_sgd": "local_sgd",
 }
 PEER = "pytorch ddp, gloo"
 # Of the faster of these ways, which end in the same bits, over PyTorch's: the median of the rounds, over links of this rate.
@@ -110,8 +112,9 @@ def patiently(call):
 
 
 def contestants(a, name, rate, model):
-    calls = {way: (lambda strategy=strategy: dptrain(a, name, rate, model, strategy)) for way, strategy in OURS.items()}
-    if pathlib.Path(f"{a.environments}/torch/bin/python").exists():
+    calls = {way: (lambda strategy=strategy: dptrain(a, name, rate, model, strategy)) for way, strategy in OURS.items()
+             if way in a.ways}
+    if PEER in a.ways and pathlib.Path(f"{a.environments}/torch/bin/python").exists():
         calls[PEER] = lambda: patiently(lambda: pytorch(a, name, model))
     return calls
 
@@ -189,6 +192,8 @@ def main():
     p.add_argument("--binary", default=str(ROOT / "build/dptrain"))
     p.add_argument("--environments", default=str(ROOT / "build-peers"), help="the folder that setup_peers.sh made")
     p.add_argument("--models", type=names, default=["lenet", "resnet18"])
+    p.add_argument("--ways", type=lambda text: text.split(";"), default=[*OURS, PEER],
+                   help=f"some of '{';'.join([*OURS, PEER])}', ddp among them; all by default")
     p.add_argument("--rates", type=names, default=["1gbit", "100mbit"], help="of tc's")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=5, help="that PyTorch is measured for")
@@ -200,6 +205,11 @@ def main():
     for model in a.models:
         if model not in CASES:
             p.error(f"argument --models: '{model}' is none of {', '.join(CASES)}")
+    for way in a.ways:
+        if way not in (*OURS, PEER):
+            p.error(f"argument --ways: '{way}' is none of {'; '.join([*OURS, PEER])}")
+    if "ddp" not in a.ways:
+        p.error("argument --ways: the others are held against ddp, which is missing")
     if not os.access(a.binary, os.X_OK):
         sys.exit(f"bench_hosts: there is no {a.binary}; build dptrain first, or name it with --binary")
     results = measure(a)
