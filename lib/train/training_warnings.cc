@@ -45,6 +45,11 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
         fmt::format("schedule: milestone {} comes when the training, of {} epoch{}, is over: the rate isn't "
                     "multiplied there",
                     *missed, last_epoch + 1, last_epoch > 0 ? "s" : ""));
+  if (!milestones.empty() && milestones.front() * steps_per_epoch < std::min(warmup, steps))
+    warnings.push_back(fmt::format(
+        "schedule: milestone {} comes within the warm-up of {} steps: the rate never reaches its full size, "
+        "which is multiplied before",
+        milestones.front(), warmup));
   // Epochs alone are looked at where the configuration is read.
   const int64_t of_epochs = experiment.eval_every * steps_per_epoch;
   if (experiment.validation.samples > 0 && experiment.steps && of_epochs > *experiment.steps + steps_per_epoch - 1)

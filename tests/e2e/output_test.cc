@@ -286,6 +286,15 @@ TEST_F(OutputTest, AMilestoneThatIsNotReachedIsToldOf) {
   EXPECT_EQ(run(training("in_time", {"schedule={name: multi_step, milestones: 1}", "epochs=2"})).err, "");
 }
 
+TEST_F(OutputTest, AMilestoneWithinTheWarmUpIsToldOf) {
+  const Finished trained =
+      run(training("run", {"schedule={name: multi_step, milestones: 1, warmup_epochs: 1.5}", "epochs=2"}));
+  EXPECT_EQ(trained.exit, 0) << trained.err;
+  EXPECT_NE(trained.err.find("schedule: milestone 1 comes within the warm-up of "), std::string::npos) << trained.err;
+  EXPECT_EQ(run(training("behind", {"schedule={name: multi_step, milestones: 1, warmup_epochs: 1}", "epochs=2"})).err,
+            "");
+}
+
 TEST_F(OutputTest, AFactorOfNoWeightDecayIsToldOf) {
   const auto groups = [](int factor) {
     return "parameter_groups=[{dimensions: 1, weight_decay_factor: " + std::to_string(factor) + "}]";
