@@ -10,19 +10,19 @@ constexpr BucketOptions kGradients{.bucket_mb = 4, .first_bucket_mb = 4};
 
 }  // namespace
 
-LocalSgd::LocalSgd(const StrategyContext& context, const AveragingSteps& averaging, const OuterStep& outer)
+LocalSgd::LocalSgd(const StrategyContext& context, const Options& options)
     : ReplicatedStrategy(context, [](int) { return ReplicaPart{.duties = {.gradients_held_by = kGradients}}; }),
-      averaging_(averaging),
+      averaging_(options.averaging),
       means_(static_cast<size_t>(ranks())),
       steps_(team(), context.replica.steps_in_flight) {
-  ReplicaMean::Options options{.outer = outer};
+  ReplicaMean::Options of_mean{.outer = options.outer, .averages_state = options.averages_state};
   for (int rank = 0; rank < world_size(); ++rank) {
-    options.has_gpus |= team().kind(rank) == DeviceKind::cuda;
-    options.unlike_ranks |= team().kind(rank) != team().kind(0);
+    of_mean.has_gpus |= team().kind(rank) == DeviceKind::cuda;
+    of_mean.unlike_ranks |= team().kind(rank) != team().kind(0);
   }
   team().run("start", [&](int rank) {
     means_[static_cast<size_t>(rank)] =
-        std::make_unique<ReplicaMean>(replica(rank), team().communicator(rank), options);
+        std::make_unique<ReplicaMean>(replica(rank), team().communicator(rank), of_mean);
   });
 }
 

@@ -21,7 +21,13 @@ namespace dptrain::parallel {
 /// step they are the same training, but for rounding.
 class LocalSgd final : public ReplicatedStrategy {
  public:
-  LocalSgd(const StrategyContext& context, const AveragingSteps& averaging, const OuterStep& outer = {});
+  /// Of a mean: an outer step, and whether what optimizers keep is averaged, too.
+  struct Options {
+    AveragingSteps averaging = {};
+    OuterStep outer = {};
+    bool averages_state = true;
+  };
+  LocalSgd(const StrategyContext& context, const Options& options);
 
   std::vector<Device*> batch_devices() override { return part_devices(); }
   std::optional<AveragingSteps> averaging() const override { return averaging_; }

@@ -52,6 +52,7 @@ ReplicaMean::ReplicaMean(Replica& replica, Communicator& communicator, const Opt
     held_.push_back({.name = kRunning, .values = running, .by_parameter = false});
   evaluated_ = held_.size();
   for (const optim::OptimizerState& state : replica.optimizer_state()) held_.push_back({state.name, state.values});
+  averaged_ = options.averages_state ? held_.size() : evaluated_;
   if (options.outer.is_plain()) return;
   const TensorOptions kept{.purpose = MemoryPurpose::optimizer};
   anchor_ = Tensor::zeros(replica.device(), weights.shape(), kept);
@@ -62,6 +63,12 @@ ReplicaMean::ReplicaMean(Replica& replica, Communicator& communicator, const Opt
 void ReplicaMean::count_step(int64_t own_samples, int64_t all_samples) {
   own_samples_ += own_samples;
   all_samples_ += all_samples;
+  states_differ_ = communicator_.size() > 1 && held_.size() > evaluated_;
+}
+
+ReplicaMean::Range ReplicaMean::apart(Shown shown) const {
+  return {.begin = is_apart() ? 0 : evaluated_,
+          .end = shown == Shown::all && states_differ_ ? held_.size() : evaluated_};
 }
 
 void ReplicaMean::wait_until_idle() {
@@ -72,7 +79,9 @@ void ReplicaMean::wait_until_idle() {
 
 Tensor ReplicaMean::mean_of(const Held& held, float factor) {
   const Tensor mean = Tensor::zeros(replica_.device(), held.values.shape(), {.purpose = MemoryPurpose::workspace});
-  const double share = static_cast<double>(own_samples_) / static_cast<double>(all_samples_);
+  // States that differ where weights don't count alike.
+  const double share = all_samples_ > 0 ? static_cast<double>(own_samples_) / static_cast<double>(all_samples_)
+                                        : 1.0 / communicator_.size();
   ops::approach(mean, held.values, factor * static_cast<float>(share));
   if (communicator_.size() == 1) return mean;
   wait_until_idle();
@@ -84,6 +93,7 @@ Tensor ReplicaMean::mean_of(const Held& held, float factor) {
 void ReplicaMean::end_averaging() {
   replica_.model().refresh_copies();
   own_samples_ = all_samples_ = 0;
+  states_differ_ = states_differ_ && !options_.averages_state;
 }
 
 void ReplicaMean::set_anchor() {
@@ -92,7 +102,7 @@ void ReplicaMean::set_anchor() {
 
 void ReplicaMean::take() {
   if (communicator_.size() > 1)
-    for (const Held& held : held_) held.values.copy_from(mean_of(held, 1));
+    for (size_t i = 0; i < averaged_; ++i) held_[i].values.copy_from(mean_of(held_[i], 1));
   set_anchor();
   end_averaging();
 }
@@ -113,24 +123,23 @@ void ReplicaMean::take_outer_step() {
   }
   weights.copy_from(anchor_);
   if (communicator_.size() > 1)
-    for (size_t i = 1; i < held_.size(); ++i) held_[i].values.copy_from(mean_of(held_[i], 1));
+    for (size_t i = 1; i < averaged_; ++i) held_[i].values.copy_from(mean_of(held_[i], 1));
   end_averaging();
 }
 
 void ReplicaMean::swap(Shown shown) {
   if (!kept_.empty()) {
-    for (size_t i = 0; i < kept_.size(); ++i) held_[i].values.copy_from(kept_[i]);
+    for (size_t i = 0; i < kept_.size(); ++i) held_[kept_from_ + i].values.copy_from(kept_[i]);
     kept_.clear();
-  } else if (is_apart()) {
-    const size_t count = shown == Shown::all ? held_.size() : evaluated_;
-    for (size_t i = 0; i < count; ++i) {
+  } else {
+    const auto [begin, end] = apart(shown);
+    kept_from_ = begin;
+    for (size_t i = begin; i < end; ++i) {
       const Tensor& values = held_[i].values;
       kept_.push_back(Tensor::empty(replica_.device(), values.shape(), {.purpose = MemoryPurpose::workspace}));
       kept_.back().copy_from(values);
       values.copy_from(mean_of(held_[i], 1));
     }
-  } else {
-    return;
   }
   replica_.model().refresh_copies();
 }
@@ -150,10 +159,11 @@ void ReplicaMean::load(const Held& held, const std::vector<nn::NamedValues>& sta
 
 std::vector<nn::NamedValues> ReplicaMean::gather_state() {
   std::vector<nn::NamedValues> state;
-  std::vector<Held> held = held_;
-  if (!is_apart()) held.clear();
-  if (is_apart()) {
+  const auto [begin, end] = apart(Shown::all);
+  std::vector<Held> held;
+  if (begin < end) {
     const std::vector<float> samples = {static_cast<float>(own_samples_)};
+    held.assign(held_.begin() + static_cast<std::ptrdiff_t>(begin), held_.begin() + static_cast<std::ptrdiff_t>(end));
     held.push_back({.name = kSamples,
                     .values = Tensor::from(replica_.device(), {1}, samples, MemoryPurpose::workspace),
                     .by_parameter = false});
@@ -180,6 +190,7 @@ void ReplicaMean::load_state(const std::vector<nn::NamedValues>& state) {
   const nn::Model& model = replica_.model();
   const std::string& first = model.parameters()[0]->name();
   own_samples_ = all_samples_ = 0;
+  states_differ_ = false;
   set_anchor();
   for (const auto& [prefix, values] : {std::pair(kAnchor, anchor_), {kVelocity, velocity_}})
     if (values.defined() && find_saved(state, prefix + first) != nullptr) load_required(model, values, state, prefix);
@@ -189,10 +200,13 @@ void ReplicaMean::load_state(const std::vector<nn::NamedValues>& state) {
   const auto samples_of = [&](int rank) {
     return static_cast<int64_t>(required_saved(state, name_of_rank(kSamples, rank), {1}).values[0]);
   };
-  for (const Held& held : held_) load(held, state, communicator_.rank());
-  replica_.model().refresh_copies();
   own_samples_ = samples_of(communicator_.rank());
   for (int rank = 0; rank < saved; ++rank) all_samples_ += samples_of(rank);
+  // Of a training whose devices kept states of their own one goes on that averages them: from their mean.
+  states_differ_ = held_.size() > evaluated_ && (all_samples_ > 0 || !options_.averages_state);
+  const auto [begin, end] = apart(Shown::all);
+  for (size_t i = begin; i < end; ++i) load(held_[i], state, communicator_.rank());
+  replica_.model().refresh_copies();
 }
 
 }  // namespace dptrain::parallel

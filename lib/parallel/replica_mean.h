@@ -20,20 +20,21 @@ struct OuterStep {
 };
 
 /// One rank's end of the mean over ranks of what replicas hold when they train by themselves: weights, running
-/// statistics, the optimizer's state; each as many times as it has samples since the last mean. Used by the rank's
-/// thread; every rank makes the same calls.
+/// statistics and, unless each keeps its own, the optimizer's state; each as many times as it has samples since the
+/// last mean. Used by the rank's thread; every rank makes the same calls.
 class ReplicaMean {
  public:
   struct Options {
     OuterStep outer = {};
-    bool has_gpus = false;      ///< some rank's device is one
-    bool unlike_ranks = false;  ///< ranks are of several kinds, which round an outer step otherwise
+    bool averages_state = true;  ///< what the optimizer keeps, too
+    bool has_gpus = false;       ///< some rank's device is one
+    bool unlike_ranks = false;   ///< ranks are of several kinds, which round an outer step otherwise
   };
   ReplicaMean(Replica& replica, Communicator& communicator, const Options& options);
 
   /// This replica has made a step by itself, on so many samples of those of all.
   void count_step(int64_t own_samples, int64_t all_samples);
-  /// Whether replicas differ: they have trained since they last were their mean.
+  /// Whether replicas' weights differ: they have trained since they last were their mean.
   bool is_apart() const { return communicator_.size() > 1 && all_samples_ > 0; }
   /// Makes what all replicas hold their mean, without an outer step.
   void take();
@@ -41,10 +42,10 @@ class ReplicaMean {
   void take_outer_step();
   /// What is made the mean for a look at it.
   enum class Shown { evaluated, all };  ///< weights and running statistics, or the optimizer's state, too
-  /// Where replicas differ: makes each of them their mean, and the next time what it was before.
+  /// What of this differs: makes it on each replica their mean, and the next time what it was before.
   void swap(Shown shown);
 
-  /// On rank 0, where replicas differ, what each of them holds: "weights.1.conv1.weight", "exp_avg.1.conv1.weight",
+  /// On rank 0, as far as replicas differ, what each of them holds: "weights.1.conv1.weight", "exp_avg.1.conv1.weight",
   /// "running.1", all running statistics in one, and "samples.1", those that it counts for; and of outer steps
   /// "anchor.conv1.weight", where the last one ended, and "velocity.conv1.weight". Nothing elsewhere. Replicas aren't
   /// swapped.
@@ -63,6 +64,12 @@ class ReplicaMean {
   std::vector<nn::NamedValues> named(const Held& held, const Tensor& values, int rank) const;
   /// The way back.
   void load(const Held& held, const std::vector<nn::NamedValues>& state, int rank) const;
+  /// Of `held_`, what differs.
+  struct Range {
+    size_t begin = 0;
+    size_t end = 0;
+  };
+  Range apart(Shown shown) const;
   /// The mean of what ranks hold there, times `factor`.
   Tensor mean_of(const Held& held, float factor);
   /// Kernels are loaded, and steps recorded, while no collective is under way: a GPU may wait for all that it is at
@@ -78,10 +85,13 @@ class ReplicaMean {
   Options options_;
   std::vector<Held> held_;    ///< weights, running statistics where there are some, what the optimizer keeps
   size_t evaluated_ = 1;      ///< of these the first so many
+  size_t averaged_ = 1;       ///< and so many become the mean
   Tensor anchor_;             ///< flat, as the weights lie; undefined where outer steps are plain
   Tensor velocity_;           ///< the same; undefined without momentum
-  std::vector<Tensor> kept_;  ///< while replicas are swapped, what this one has of each
-  int64_t own_samples_ = 0;   ///< since the last mean
+  std::vector<Tensor> kept_;  ///< while replicas are swapped, what this one has of each, from `kept_from_` on
+  size_t kept_from_ = 0;
+  bool states_differ_ = false;
+  int64_t own_samples_ = 0;  ///< since the last mean
   int64_t all_samples_ = 0;
 };
 

@@ -168,14 +168,19 @@ Make read_kvstore(ConfigReader& options, const StrategyRequest&, StrategySpec& s
 }
 
 Make read_local_sgd(ConfigReader& options, const StrategyRequest&, StrategySpec& spec) {
-  AveragingSteps averaging;
+  LocalSgd::Options read;
+  AveragingSteps& averaging = read.averaging;
   averaging.period = options.integer(
       "period", averaging.period,
       {.min = 1, .max = kMostSteps, .help = "steps that each device trains for by itself between two averagings"});
   averaging.warmup_steps = options.integer(
       "warmup_steps", averaging.warmup_steps,
       {.min = 0, .max = kMostSteps, .help = "of a training's first steps the weights are averaged after every one"});
-  OuterStep outer;
+  const std::vector<std::string> states = {"averaged", "own"};
+  read.averages_state =
+      options.one_of("optimizer_state", states, states[0],
+                     "what optimizers keep: averaged with the weights, or each device's own") == states[0];
+  OuterStep& outer = read.outer;
   outer.learning_rate =
       options.number("outer_learning_rate", outer.learning_rate,
                      {.min = 0,
@@ -188,9 +193,7 @@ Make read_local_sgd(ConfigReader& options, const StrategyRequest&, StrategySpec&
                                    .exclusive_max = true,
                                    .help = "Nesterov's, of these moves; with 0.9 and a rate of 0.7 DiLoCo"});
   spec.averaging = averaging;
-  return [averaging, outer](const StrategyContext& context) {
-    return std::make_unique<LocalSgd>(context, averaging, outer);
-  };
+  return [read](const StrategyContext& context) { return std::make_unique<LocalSgd>(context, read); };
 }
 
 struct Row {

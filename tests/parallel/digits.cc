@@ -92,7 +92,7 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const St
     return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::dist_device_sync});
   if (options.name == "kvstore_round_robin")
     return std::make_unique<KvStore>(context, StoreOptions{.placement = Placement::round_robin});
-  if (options.name == "local_sgd") return std::make_unique<LocalSgd>(context, options.averaging, options.outer);
+  if (options.name == "local_sgd") return std::make_unique<LocalSgd>(context, options.local_sgd);
   return std::make_unique<Ddp>(context, Ddp::Options{.buckets = options.buckets,
                                                      .find_unused = options.find_unused,
                                                      .shard_optimizer = options.name == "ddp_sharded",

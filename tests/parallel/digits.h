@@ -12,8 +12,8 @@
 #include "optim/sgd.h"
 #include "parallel/compression_options.h"
 #include "parallel/gradient_buckets.h"
+#include "parallel/local_sgd.h"
 #include "parallel/pipeline_strategy.h"
-#include "parallel/replica_mean.h"
 #include "parallel/strategy.h"
 
 namespace dptrain::parallel {
@@ -31,8 +31,7 @@ struct StrategyOptions {
   BucketOptions buckets = {};
   bool find_unused = false;          ///< of ddp
   CompressionOptions compress = {};  ///< of ddp; a name as "ddp_bf16" says the method
-  AveragingSteps averaging = {};     ///< of local_sgd
-  OuterStep outer = {};
+  LocalSgd::Options local_sgd = {};
   optim::SgdSettings sgd = {};
   std::optional<optim::AdamSettings> adam = {};  ///< in place of sgd
   std::optional<optim::LarsSettings> lars = {};

@@ -112,12 +112,12 @@ TEST_F(CudaStrategies, ReplicasThatTrainByThemselvesEndInTheBitsOfStepsThatArent
   for (const Precision precision : {Precision::fp32, Precision::bf16})
     for (const int64_t period : {1, 3}) {
       SCOPED_TRACE(::testing::Message() << "period " << period << ", precision " << static_cast<int>(precision));
-      StrategyOptions options{.name = "local_sgd",
-                              .averaging = {.period = period},
-                              .outer = {.learning_rate = 0.7, .momentum = 0.5},
-                              .sgd = {.momentum = 0.9},
-                              .list = {kGpu, kGpu, kGpu},
-                              .precision = precision};
+      StrategyOptions options{
+          .name = "local_sgd",
+          .local_sgd = {.averaging = {.period = period}, .outer = {.learning_rate = 0.7, .momentum = 0.5}},
+          .sgd = {.momentum = 0.9},
+          .list = {kGpu, kGpu, kGpu},
+          .precision = precision};
       const auto recorded = trained(options, 7, 16, 104);  // the last batch has 8
       options.records = false;
       expect_same_bits(recorded, trained(options, 7, 16, 104));

@@ -24,7 +24,7 @@ StrategyOptions options_with(const AveragingSteps& averaging, int devices = kRep
   return {.name = "local_sgd",
           .net = residual_net(),
           .devices = devices,
-          .averaging = averaging,
+          .local_sgd = {.averaging = averaging},
           .sgd = {.momentum = 0.9, .weight_decay = 0.01}};
 }
 
@@ -189,7 +189,7 @@ TEST(LocalSgd, OuterStepsGoByHowFarTheMeanLies) {
   constexpr double kOuterRate = 0.7, kMomentum = 0.9;
   StrategyOptions options = options_with({.period = kPeriod});
   Training plain_first(options);
-  options.outer = {.learning_rate = kOuterRate, .momentum = kMomentum};
+  options.local_sgd.outer = {.learning_rate = kOuterRate, .momentum = kMomentum};
   Training outer(options);
   std::vector<double> anchor = weights_of(outer.strategy().state_dict()), velocity(anchor.size());
   Training* plain = &plain_first;
@@ -223,7 +223,7 @@ TEST(LocalSgd, OuterStepsGoByHowFarTheMeanLies) {
 TEST(LocalSgd, OneDeviceMakesOuterSteps) {
   StrategyOptions options = options_with({.period = 2}, 1);
   Training plain(options);
-  options.outer = {.learning_rate = 0.5, .momentum = 0};
+  options.local_sgd.outer = {.learning_rate = 0.5, .momentum = 0};
   Training outer(options);
   const std::vector<double> anchor = weights_of(outer.strategy().state_dict());
   plain.steps(1, 2);
@@ -235,7 +235,7 @@ TEST(LocalSgd, OneDeviceMakesOuterSteps) {
 TEST(LocalSgd, AnOuterStepToTheMeanIsNone) {
   StrategyOptions options = options_with({.period = 3});
   Training plain(options);
-  options.outer = {.learning_rate = 1, .momentum = 0};
+  options.local_sgd.outer = {.learning_rate = 1, .momentum = 0};
   Training outer(options);
   plain.steps(1, 5);
   outer.steps(1, 5);
@@ -246,7 +246,7 @@ TEST(LocalSgd, AnOuterStepToTheMeanIsNone) {
 TEST(LocalSgd, OuterStepsBeginAfterTheWarmUp) {
   StrategyOptions options = options_with({.period = 3, .warmup_steps = 2});
   Training plain(options);
-  options.outer = {.learning_rate = 0.5, .momentum = 0.9};
+  options.local_sgd.outer = {.learning_rate = 0.5, .momentum = 0.9};
   Training outer(options);
   plain.steps(1, 4);
   outer.steps(1, 4);
@@ -290,27 +290,62 @@ TEST(LocalSgd, EvaluatesTheMean) {
 }
 
 TEST(LocalSgd, GoesOnFromWhatReplicasCarriedAlong) {
-  StrategyOptions options = options_with({.period = 4});
-  for (const OuterStep& outer :
-       {OuterStep{}, OuterStep{.learning_rate = 0.7, .momentum = 0.9}, OuterStep{.learning_rate = 0.7}})
+  const AveragingSteps every_fourth{.period = 4};
+  for (const LocalSgd::Options& local_sgd :
+       {LocalSgd::Options{.averaging = every_fourth},
+        {.averaging = every_fourth, .outer = {.learning_rate = 0.7, .momentum = 0.9}},
+        {.averaging = every_fourth, .outer = {.learning_rate = 0.7}},
+        {.averaging = every_fourth, .averages_state = false},
+        {.averaging = every_fourth, .outer = {.learning_rate = 0.7}, .averages_state = false}})
     for (const int64_t stop : {3, 4, 6}) {
-      SCOPED_TRACE(::testing::Message() << "outer rate " << outer.learning_rate << ", stopped after " << stop);
-      options.outer = outer;
+      SCOPED_TRACE(::testing::Message() << "outer rate " << local_sgd.outer.learning_rate << ", averages state "
+                                        << local_sgd.averages_state << ", stopped after " << stop);
+      StrategyOptions options = options_with({}, 3);
+      options.local_sgd = local_sgd;
       Training whole(options), begun(options), resumed(options);
       whole.steps(1, 9);
       begun.steps(1, stop);
       const TrainingState state = begun.strategy().training_state();
-      // After an averaging all hold the same.
-      EXPECT_EQ(state.replicas.empty(), outer.is_plain() && stop == 4);
+      expect_same_bits(state.model, begun.strategy().state_dict());
+      // After an averaging all may hold the same.
+      EXPECT_EQ(state.replicas.empty(), local_sgd.outer.is_plain() && local_sgd.averages_state && stop == 4);
       resumed.go_on(stop, state);
       resumed.steps(stop + 1, 9);
       expect_same_bits(resumed.strategy().state_dict(), whole.strategy().state_dict());
     }
 }
 
+/// What they keep is then another one's each, and what a checkpoint shows of it the mean.
+TEST(LocalSgd, OptimizersMayKeepWhatIsTheirOwn) {
+  StrategyOptions options = options_with({.period = 3});
+  Training averaged(options);
+  options.local_sgd.averages_state = false;
+  Training own(options);
+  averaged.steps(1, 3);
+  own.steps(1, 3);
+  expect_same_bits(own.strategy().state_dict(), averaged.strategy().state_dict());
+  const TrainingState kept = own.strategy().training_state(), mean = averaged.strategy().training_state();
+  expect_same_bits(kept.optimizer, mean.optimizer);
+  EXPECT_TRUE(mean.replicas.empty());
+  const auto has = [&](const std::string& name) {
+    return std::ranges::find(kept.replicas, name, &nn::NamedValues::name) != kept.replicas.end();
+  };
+  EXPECT_TRUE(has("momentum_buffer.1.conv1.weight"));
+  EXPECT_FALSE(has("weights.1.conv1.weight")) << "which are the same";
+  averaged.steps(4, 6);
+  own.steps(4, 6);
+  EXPECT_TRUE(own.is_the_same_everywhere());
+  EXPECT_NE(weights_of(own.strategy().state_dict()), weights_of(averaged.strategy().state_dict()));
+  // Of a training that averages them it is the mean that goes on.
+  Training other(options_with({.period = 3}));
+  other.go_on(3, kept);
+  other.steps(4, 6);
+  expect_same_bits(other.strategy().state_dict(), averaged.strategy().state_dict());
+}
+
 TEST(LocalSgd, AStateThatLacksATensorIsRefused) {
   StrategyOptions options = options_with({.period = 4});
-  options.outer = {.learning_rate = 0.7, .momentum = 0.9};
+  options.local_sgd.outer = {.learning_rate = 0.7, .momentum = 0.9};
   Training begun(options);
   begun.steps(1, 3);
   const TrainingState whole = begun.strategy().training_state();

@@ -269,14 +269,14 @@ inline ParityWays ways_with_a_mean_of_replicas() {
     ParityWay& way = ways.emplace_back(parity_way(name, "local_sgd", {}));
     way.own_statistics = true;
     way.options.batch_norm = BatchNormMode::local;
-    way.options.averaging = {.period = 1};
+    way.options.local_sgd.averaging = {.period = 1};
     // Each replica rounds its weights, and so is their mean: as much more than one update as replicas add, which is
     // little beside all movement, and not beside that of a layer norm's weights alone, near 1.
     way.lossy = 1e-4;
     return way;
   };
   add("local_sgd");
-  add("local_sgd_warming_up").options.averaging = {.period = 100, .warmup_steps = 100};
+  add("local_sgd_warming_up").options.local_sgd.averaging = {.period = 100, .warmup_steps = 100};
   ParityWay& micro_batches = add("local_sgd_micro_batches");
   micro_batches.options.micro_batches = kParityMicroBatches;
   micro_batches.devices = {1, 2, 4};  // whose statistics are of the samples of smaller micro-batches

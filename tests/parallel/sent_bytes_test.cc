@@ -73,16 +73,21 @@ class DataParallelBytes : public ::testing::TestWithParam<std::tuple<const char*
   }
 };
 
-/// Of two steps the second ends with the mean of weights, of as much momentum, and of running statistics.
+/// Of two steps the second ends with the mean of weights, of running statistics, and of as much momentum, unless each
+/// device keeps its own.
 TEST(LocalSgdBytes, AreThoseOfWhatReplicasHoldAtEachAveraging) {
   for (const char* name : {"lenet", "resnet"})
     for (const int devices : {1, 2, 3})
-      for (const double momentum : {0.0, 0.9}) {
-        SCOPED_TRACE(::testing::Message() << name << " on " << devices << ", momentum " << momentum);
+      for (const auto& [momentum, averages] : {std::pair(0.0, true), {0.9, true}, {0.9, false}}) {
+        SCOPED_TRACE(::testing::Message()
+                     << name << " on " << devices << ", momentum " << momentum << ", " << averages);
         const ParityNet net = parity_net(name, kSteps * kBatch);
-        const Sent sent = sent_by(
-            {.name = "local_sgd", .devices = devices, .averaging = {.period = 2}, .sgd = {.momentum = momentum}}, net);
-        const int64_t weights = (momentum > 0 ? 2 : 1) * parameter_bytes(net);
+        const Sent sent = sent_by({.name = "local_sgd",
+                                   .devices = devices,
+                                   .local_sgd = {.averaging = {.period = 2}, .averages_state = averages},
+                                   .sgd = {.momentum = momentum}},
+                                  net);
+        const int64_t weights = (momentum > 0 && averages ? 2 : 1) * parameter_bytes(net);
         EXPECT_EQ(sent.bytes, 2 * (devices - 1) * (weights + statistics_bytes(net)));
       }
 }

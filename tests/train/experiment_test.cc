@@ -216,6 +216,7 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy=local_sgd", "ema=0.9"}, {"ema", "devices of local_sgd", "got 0.9", "choose ddp"});
   refused(config, {"strategy=local_sgd", "shards=4"}, {"shards", "devices of local_sgd", "got 4"});
   refused(config, {"strategy=local_sgd", "batch_norm=sync"}, {"batch_norm", "local_sgd", "expected local, got sync"});
+  refused(config, {"strategy={name: local_sgd, optimizer_state: none}"}, {"strategy.optimizer_state", "averaged, own"});
   refused(config, {"strategy={name: local_sgd, outer_momentum: 1}"}, {"strategy.outer_momentum", "got 1"});
   refused(config, {"strategy={name: local_sgd, period: 0}"}, {"strategy.period", "from 1", "got 0"});
   refused(config, {deferred, "optimizer=lamb"}, {"optimizer", "next_forward", "sgd, adam or adamw", "got lamb"});

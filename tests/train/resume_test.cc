@@ -123,7 +123,8 @@ TEST(Resume, OfUpdatesThatAreDealtOut) {
 /// Stopped between two averagings, and after one: of nine steps the weights are averaged after every second.
 TEST(Resume, OfReplicasThatTrainByThemselves) {
   const char* outer = "outer_learning_rate: 0.7, outer_momentum: 0.9";
-  for (const auto& [optimizer, more] : {std::pair("{name: sgd, momentum: 0.9}", ""), {"adamw", ""}, {"sgd", outer}})
+  for (const auto& [optimizer, more] :
+       {std::pair("{name: sgd, momentum: 0.9}", ""), {"adamw", ""}, {"sgd", outer}, {"adamw", "optimizer_state: own"}})
     expect_resumes({std::string("strategy={name: local_sgd, period: 2, warmup_steps: 1, ") + more + "}",
                     std::string("optimizer=") + optimizer, "devices=[cpu:0-2]", "checkpoint={every_steps: 2}"});
 }
