@@ -140,7 +140,7 @@ TEST_F(ParameterGroups, RefuseWhatSaysNothing) {
   refused_once("{off: fc1, weight_decay_factor: 0}", "'off': unknown key, did you mean 'of'?");
   refused_once("{of: fc1, learning_rate_facto: 2}", "learning_rate_facto: unknown key");
   refused("{of: fc1, weight_decay: 0, learning_rate_factor: 2}",
-          {"parameter_groups[0].weight_decay: unknown key, known are: of, dimensions, learning_rate_factor"});
+          {"parameter_groups[0].weight_decay: unknown key, did you mean 'weight_decay_factor'?"});
 }
 
 }  // namespace
