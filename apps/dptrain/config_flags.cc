@@ -83,10 +83,12 @@ fs::path find_config(const std::string& name) {
 
 bool is_known_config(const std::string& name) { return found_config(name).extension() == ".yaml"; }
 
+std::string experiment_schema() {
+  return ConfigSession::schema("dptrain experiment", [](ConfigReader& reader) { train::read_experiment(reader, ""); });
+}
+
 bool is_config_key(const std::string& key) {
-  const auto schema = nlohmann::json::parse(
-      ConfigSession::schema("dptrain experiment", [](ConfigReader& reader) { train::read_experiment(reader, ""); }));
-  return schema.at("properties").contains(key);
+  return nlohmann::json::parse(experiment_schema()).at("properties").contains(key);
 }
 
 CLI::Option* ConfigFlags::add_to(CLI::App& command, const FlagHelp& help) {

@@ -24,6 +24,8 @@ inline constexpr const char* kProgressHelp =
 /// Whether --config finds a YAML file of this name, or path.
 bool is_known_config(const std::string& name);
 
+/// The JSON Schema of configurations.
+std::string experiment_schema();
 /// Whether a configuration has such a key at its top.
 bool is_config_key(const std::string& key);
 

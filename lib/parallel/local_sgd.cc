@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace dptrain::parallel {
 namespace {
 
@@ -15,6 +17,9 @@ LocalSgd::LocalSgd(const StrategyContext& context, const Options& options)
       averaging_(options.averaging),
       means_(static_cast<size_t>(ranks())),
       steps_(team(), context.replica.steps_in_flight) {
+  DPTRAIN_CHECK(context.batch_norm == BatchNormMode::local && context.shards == 0 && !context.replica.average_decay &&
+                    context.replica.precision != Precision::fp16,
+                "replicas that train by themselves have something in common in every step");
   ReplicaMean::Options of_mean{.outer = options.outer, .averages_state = options.averages_state};
   for (int rank = 0; rank < world_size(); ++rank) {
     of_mean.has_gpus |= team().kind(rank) == DeviceKind::cuda;

@@ -97,7 +97,6 @@ std::string message_table(const PlannedRank& rank, int width) {
   return text_table(columns, width);
 }
 
-/// Of the rank that computes longest.
 /// The rank that is done last, whose computing and waiting the step is.
 size_t last_rank(const StepTimes& times) {
   return static_cast<size_t>(std::ranges::max_element(times.ranks, {}, &RankTimes::all_s) - times.ranks.begin());

@@ -14,9 +14,10 @@ struct DifferingKey {
 };
 
 /// The keys in which configurations differ, in the order of the first that has them. Mappings are compared key by key;
-/// lists of mappings that are as long in all of them item by item, `model.layers[7].linear.features`, and other lists
-/// as a whole. `strategy: ddp` and `strategy: {name: ddp, overlap: false}` agree in `strategy`. `except` are keys of
-/// the top level that aren't looked at.
+/// lists of mappings that are as long in all of them item by item, `model.layers[7].linear.features`, and of others
+/// what lies between the items that all have, `model.layers[7...]`; lists of values as a whole. `strategy: ddp` and
+/// `strategy: {name: ddp, overlap: false}` agree in `strategy`. `except` are keys of the top level that aren't looked
+/// at.
 std::vector<DifferingKey> differing_keys(const std::vector<ConfigNode>& configs,
                                          const std::vector<std::string>& except);
 

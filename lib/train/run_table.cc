@@ -41,7 +41,7 @@ std::pair<double, std::string> RunTable::place_of(size_t run, const std::string&
   if (key == "validation_loss") return {state.validation_loss.value_or(kLast), ""};
   if (key == "test_loss") return {state.test_loss.value_or(kLast), ""};
   if (key == "train_loss") return {state.train_loss.value_or(kLast), ""};
-  if (key == "seconds") return {state.epochs > 0 ? state.seconds : kLast, ""};
+  if (key == "seconds") return {state.seconds > 0 ? state.seconds : kLast, ""};
   const auto differing = std::ranges::find(differences_, key, &DifferingKey::key);
   const std::string& value = differing->values[run];
   if (value == "-") return {kLast, kBehindAllTexts};

@@ -152,6 +152,8 @@ class Planner {
   /// The configuration's own kind of batch norms, where replicas have them otherwise.
   void add_batch_norm(std::vector<PlannedRow>& rows) const {
     if (!facts_.batch_norms || devices_ < 2 || own_.batch_norm == parallel::BatchNormMode::sync) return;
+    // Its row as configured is of these.
+    if (own_.strategy.averaging) return;
     ConfigNode config = config_;
     std::string name = own_.strategy.name;
     if (name == "single" || own_.strategy.is_pipeline()) {
