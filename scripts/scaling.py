@@ -224,6 +224,9 @@ CHECKED_STRATEGIES = {
     "kvstore, dist_sync": Checked("{name: kvstore, type: dist_sync}", over_processes=True),
     "kvstore, dist_device_sync": Checked("{name: kvstore, type: dist_device_sync}", over_processes=True),
     "model_parallel, 1f1b": Checked("{name: model_parallel, micro_batches: 4, schedule: 1f1b}", over_processes=True, workers=2),
+    "model_parallel, zero_bubble": Checked(
+        "{name: model_parallel, micro_batches: 4, schedule: zero_bubble}", over_processes=True, workers=2
+    ),
     "model_parallel, gpipe": Checked("{name: model_parallel, micro_batches: 4, schedule: gpipe}", over_processes=True, workers=2),
     "hybrid": Checked("{name: hybrid, model_parallel: 2, micro_batches: 4}", workers=4),
 }

@@ -8,8 +8,11 @@ namespace dptrain::autograd {
 
 Variable embedding(const Variable& table, const Tensor& ids, int32_t untrained) {
   return table.tape().record(ops::embedding_forward(table.value(), ids), {table}, [=](const Tensor& output_gradient) {
-    const GradientSink sink = table.gradient_sink();
-    ops::embedding_backward(ids, output_gradient, sink.target, {.accumulate = sink.accumulate, .untrained = untrained});
+    table.tape().in_weights_pass([=] {
+      const GradientSink sink = table.gradient_sink();
+      ops::embedding_backward(ids, output_gradient, sink.target,
+                              {.accumulate = sink.accumulate, .untrained = untrained});
+    });
   });
 }
 

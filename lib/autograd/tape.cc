@@ -1,6 +1,5 @@
 #include "autograd/tape.h"
 
-#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -65,23 +64,43 @@ void Tape::backward(std::vector<Root> roots, const GradientReadyHook& ready) {
     output.add_gradient(std::move(gradient));
   }
   roots.clear();
-  std::shared_ptr<const Part> part;
   std::optional<InSpan> shown;
   while (!nodes_.empty()) {
     // Taken off the tape before it runs: what it saved is released as soon as it has run.
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
-    if (node.part != part) {
-      part = node.part;
-      shown.reset();
-      if (part) shown.emplace(part->timeline, part->name);
-    }
+    walk_into(node.part, shown);
     ops::SummedGradient incoming = std::exchange(node.output.gathered(), {});
     // A value that the output doesn't depend on has no gradient; the uses of parameters that made it still end here.
     if (incoming.first.defined()) node.backward(std::move(incoming));
     node.backward = nullptr;
     for (Parameter* parameter : node.parameters) finish_use(*parameter, ready);
   }
+  walked_part_ = nullptr;
+}
+
+void Tape::backward_data(std::vector<Root> roots) {
+  postpones_weights_ = true;
+  backward(std::move(roots));
+  postpones_weights_ = false;
+}
+
+void Tape::backward_weights() {
+  std::optional<InSpan> shown;
+  for (Postponed& postponed : postponed_) {
+    walk_into(postponed.part, shown);
+    // Released as soon as it has run, as in the other walk.
+    std::exchange(postponed.compute, nullptr)();
+  }
+  postponed_.clear();
+  walked_part_ = nullptr;
+}
+
+void Tape::walk_into(const std::shared_ptr<const Part>& part, std::optional<InSpan>& shown) {
+  if (part == walked_part_) return;
+  walked_part_ = part;
+  shown.reset();
+  if (part) shown.emplace(part->timeline, part->name);
 }
 
 void Tape::finish_use(Parameter& parameter, const GradientReadyHook& ready) {

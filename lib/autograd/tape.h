@@ -3,6 +3,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -69,6 +70,20 @@ class Tape {
   void backward(const Variable& output, Tensor gradient, const GradientReadyHook& ready = {}) {
     backward({{.output = output, .gradient = std::move(gradient)}}, ready);
   }
+  /// The same in two passes, for what waits for gradients of values alone. What the second one reads is kept until
+  /// then.
+  void backward_data(std::vector<Root> roots);
+  void backward_weights();
+
+  /// For backward functions: `compute` gives parameters their gradients, and nothing else. Done at once, or in
+  /// backward_weights, in the order of these calls.
+  template <class Compute>
+  void in_weights_pass(Compute&& compute) {
+    if (postpones_weights_)
+      postponed_.push_back({.compute = std::forward<Compute>(compute), .part = walked_part_});
+    else
+      compute();
+  }
 
  private:
   struct Part {
@@ -82,15 +97,25 @@ class Tape {
     std::shared_ptr<const Part> part = {};
   };
 
+  struct Postponed {
+    std::function<void()> compute;
+    std::shared_ptr<const Part> part;
+  };
+
   /// The output's variable; nothing is kept where no gradient flows to it.
   Variable add_node(Tensor value, std::initializer_list<Variable> inputs, SumBackwardFunction backward);
   void finish_use(Parameter& parameter, const GradientReadyHook& ready);
+  /// A walk comes to this part, which `shown` shows.
+  void walk_into(const std::shared_ptr<const Part>& part, std::optional<InSpan>& shown);
 
   Mode mode_;
   UseHook before_use_;
   std::shared_ptr<const Part> part_;  ///< that is entered; null: none
   std::vector<Node> nodes_;
   std::unordered_map<Parameter*, int> pending_uses_;
+  std::shared_ptr<const Part> walked_part_;  ///< that backward is at
+  bool postpones_weights_ = false;
+  std::vector<Postponed> postponed_;
 };
 
 }  // namespace dptrain

@@ -57,11 +57,13 @@ int64_t read_micro_batches(ConfigReader& options, int stages, const StrategyRequ
 }
 
 PipelineSchedule read_schedule(ConfigReader& options) {
-  const std::vector<std::string> names = {"1f1b", "gpipe"};
-  const std::string name = options.one_of("schedule", names, names.front(),
-                                          "1f1b: a micro-batch goes back as soon as it can, so that few are held; "
-                                          "gpipe: all go forward, then all back");
-  return name == "gpipe" ? PipelineSchedule::gpipe : PipelineSchedule::one_forward_one_back;
+  std::vector<std::string> names;
+  for (const PipelineSchedule schedule : kPipelineSchedules) names.emplace_back(schedule_name(schedule));
+  const std::string name =
+      options.one_of("schedule", names, names.front(),
+                     "1f1b: a micro-batch goes back as soon as it can, so that few are held; zero_bubble: that, and "
+                     "the gradients of weights while a device would wait; gpipe: all go forward, then all back");
+  return kPipelineSchedules[std::ranges::find(names, name) - names.begin()];
 }
 
 /// `stages`: of each of `replicas` pipelines.

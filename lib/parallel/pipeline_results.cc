@@ -131,13 +131,15 @@ std::vector<StageTimes> PipelineStrategy::take_times_of_all() {
   std::vector<StageTimes> of_world;
   team().run("gathering the stages' times", [&](int rank) {
     const StageTimes& own = times[static_cast<size_t>(rank)];
-    const auto all = gather_numbers(team().host_communicator(rank), {own.forward_s, own.backward_s, own.waiting_s,
-                                                                     static_cast<double>(own.micro_batches)});
+    const auto all = gather_numbers(
+        team().host_communicator(rank),
+        {own.forward_s, own.backward_s, own.backward_weights_s, own.waiting_s, static_cast<double>(own.micro_batches)});
     for (const std::vector<double>& of_rank : all)
       of_world.push_back({.forward_s = of_rank[0],
                           .backward_s = of_rank[1],
-                          .waiting_s = of_rank[2],
-                          .micro_batches = static_cast<int64_t>(of_rank[3])});
+                          .backward_weights_s = of_rank[2],
+                          .waiting_s = of_rank[3],
+                          .micro_batches = static_cast<int64_t>(of_rank[4])});
   });
   return of_world;
 }
@@ -154,7 +156,7 @@ std::optional<PipelineFigures> PipelineStrategy::take_pipeline_figures() {
     measured &= team().kind(static_cast<int>(world_rank)) == DeviceKind::cpu;
   }
   StageTimes all;
-  std::vector<StageSeconds> seconds(times.size(), {.forward = 1, .backward = 1});
+  std::vector<StageSeconds> seconds(times.size(), {.forward = 1, .backward = 1, .backward_weights = 1});
   const std::vector<std::string> units = unit_names(replica(0).model());
   for (size_t s = 0; s < times.size(); ++s) {
     figures.stages.emplace_back(units.begin() + cut_[s].begin, units.begin() + cut_[s].end);
@@ -162,10 +164,12 @@ std::optional<PipelineFigures> PipelineStrategy::take_pipeline_figures() {
     all += own;
     if (!measured || own.micro_batches == 0) continue;
     const auto passes = static_cast<double>(own.micro_batches);
-    seconds[s] = {.forward = own.forward_s / passes, .backward = own.backward_s / passes};
+    seconds[s] = {.forward = own.forward_s / passes,
+                  .backward = own.backward_s / passes,
+                  .backward_weights = own.backward_weights_s / passes};
   }
   figures.predicted_bubble = predicted_bubble(step_, seconds);
-  const double working = all.forward_s + all.backward_s, whole = working + all.waiting_s;
+  const double working = all.forward_s + all.backward_s + all.backward_weights_s, whole = working + all.waiting_s;
   if (measured && whole > 0) figures.bubble = all.waiting_s / whole;
   return figures;
 }

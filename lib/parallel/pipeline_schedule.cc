@@ -11,10 +11,23 @@ void add(std::vector<StageAction>& actions, Kind kind, int64_t begin, int64_t en
   for (int64_t m = begin; m < end; ++m) actions.push_back({.kind = kind, .micro_batch = m});
 }
 
+double seconds_of(Kind kind, const StageSeconds& stage) {
+  switch (kind) {
+    case Kind::forward: return stage.forward;
+    case Kind::backward_data: return stage.backward;
+    case Kind::backward_weights: return stage.backward_weights;
+    default: return stage.backward + stage.backward_weights;
+  }
+}
+
 }  // namespace
 
 std::string_view schedule_name(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::gpipe ? "gpipe" : "1f1b";
+  switch (schedule) {
+    case PipelineSchedule::gpipe: return "gpipe";
+    case PipelineSchedule::zero_bubble: return "zero_bubble";
+    default: return "1f1b";
+  }
 }
 
 std::vector<StageAction> actions_of(const PipelineStep& step, int stage) {
@@ -31,19 +44,25 @@ std::vector<StageAction> actions_of(const PipelineStep& step, int stage) {
   }
   // So many micro-batches are on their way behind this stage before the first gradient can come back.
   const int64_t warm_up = std::min<int64_t>(step.stages - 1 - stage, count);
+  const bool weights_apart = step.schedule == PipelineSchedule::zero_bubble && stage > 0;
+  // So many gradients of weights are kept for when nothing else can be done: a stage then holds as many micro-batches
+  // as the first one, and what goes back isn't held up until the pipeline is full.
+  const int64_t kept = std::min<int64_t>(stage, count);
   add(actions, Kind::forward, 0, warm_up);
-  for (int64_t m = 0; m + warm_up < count; ++m) {
-    add(actions, Kind::forward, m + warm_up, m + warm_up + 1);
-    add(actions, Kind::backward, m, m + 1);
+  for (int64_t m = 0; m < count; ++m) {
+    if (m + warm_up < count) add(actions, Kind::forward, m + warm_up, m + warm_up + 1);
+    add(actions, weights_apart ? Kind::backward_data : Kind::backward, m, m + 1);
+    if (weights_apart && m >= kept) add(actions, Kind::backward_weights, m - kept, m - kept + 1);
   }
-  add(actions, Kind::backward, count - warm_up, count);
+  if (weights_apart) add(actions, Kind::backward_weights, count - kept, count);
   return actions;
 }
 
 int64_t most_in_flight(std::span<const StageAction> actions) {
   int64_t held = 0, most = 0;
-  for (const StageAction& action : actions) {
-    held += action.kind == Kind::forward ? 1 : -1;
+  for (const auto& [kind, micro_batch] : actions) {
+    if (kind == Kind::forward) ++held;
+    if (kind == Kind::backward || kind == Kind::backward_weights) --held;
     most = std::max(most, held);
   }
   return most;
@@ -63,8 +82,7 @@ double predicted_bubble(const PipelineStep& step, std::span<const StageSeconds> 
     const std::vector<double> never(static_cast<size_t>(step.micro_batches), -1.0);
     at.push_back({.actions = actions_of(step, s), .forward_done = never, .backward_done = never});
     left += at.back().actions.size();
-    const StageSeconds& of_one = stages[static_cast<size_t>(s)];
-    busy += (of_one.forward + of_one.backward) * static_cast<double>(step.micro_batches);
+    for (const StageAction& action : at.back().actions) busy += seconds_of(action.kind, stages[static_cast<size_t>(s)]);
   }
   // Each stage goes on as far as what it needs has come; whoever is asked first changes no time.
   while (left > 0) {
@@ -72,13 +90,13 @@ double predicted_bubble(const PipelineStep& step, std::span<const StageSeconds> 
       for (Stage& own = at[s]; own.next < own.actions.size(); ++own.next, --left) {
         const auto [kind, micro_batch] = own.actions[own.next];
         const auto m = static_cast<size_t>(micro_batch);
-        const bool forward = kind == Kind::forward;
+        const bool forward = kind == Kind::forward, weights = kind == Kind::backward_weights;
         double ready = 0;
         if (forward && s > 0) ready = at[s - 1].forward_done[m];
-        if (!forward && s + 1 < at.size()) ready = at[s + 1].backward_done[m];
+        if (!forward && !weights && s + 1 < at.size()) ready = at[s + 1].backward_done[m];
         if (ready < 0) break;
-        own.free_at = std::max(own.free_at, ready) + (forward ? stages[s].forward : stages[s].backward);
-        (forward ? own.forward_done : own.backward_done)[m] = own.free_at;
+        own.free_at = std::max(own.free_at, ready) + seconds_of(kind, stages[s]);
+        if (!weights) (forward ? own.forward_done : own.backward_done)[m] = own.free_at;
       }
     }
   }

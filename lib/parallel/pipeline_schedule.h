@@ -9,16 +9,26 @@ namespace dptrain::parallel {
 
 /// In which order the stages of a pipeline work on the micro-batches of a step.
 enum class PipelineSchedule {
-  gpipe,                ///< all forward, then all backward (Huang et al., "GPipe", 2019)
-  one_forward_one_back  ///< as early as there is a gradient, one back for each forward (Narayanan et al., 2019)
+  gpipe,                 ///< all forward, then all backward (Huang et al., "GPipe", 2019)
+  one_forward_one_back,  ///< as early as there is a gradient, one back for each forward (Narayanan et al., 2019)
+  /// That, and the gradients of weights, which no other stage waits for, while a stage would wait: ZB-H1 (Qi et al.,
+  /// "Zero Bubble Pipeline Parallelism", 2023). The first stage, whose gradients none waits for, does as before.
+  zero_bubble
 };
+inline constexpr PipelineSchedule kPipelineSchedules[] = {PipelineSchedule::one_forward_one_back,
+                                                          PipelineSchedule::zero_bubble, PipelineSchedule::gpipe};
 
-/// "gpipe" or "1f1b", as the configuration names it.
+/// "gpipe", "1f1b" or "zero_bubble", as the configuration names it.
 std::string_view schedule_name(PipelineSchedule schedule);
 
 /// What a stage does next.
 struct StageAction {
-  enum class Kind { forward, backward };
+  enum class Kind {
+    forward,
+    backward,          ///< the gradients of values and weights
+    backward_data,     ///< of values, and of such weights as take no pass of their own
+    backward_weights,  ///< of the others
+  };
   Kind kind = Kind::forward;
   int64_t micro_batch = 0;
 
@@ -34,21 +44,24 @@ struct PipelineStep {
   int64_t flush = 0;
 };
 
-/// What stage `stage` (from 0) does in a step, in order. Forward and backward passes alike take the micro-batches by
-/// number, 0, 1, 2..., so that gradients are added in one order whatever the schedule.
+/// What stage `stage` (from 0) does in a step, in order. Passes of each kind take the micro-batches by number, 0, 1,
+/// 2..., so that gradients are added in one order whatever the schedule.
 std::vector<StageAction> actions_of(const PipelineStep& step, int stage);
 
-/// The most micro-batches whose forward pass is done and whose backward pass isn't: what a stage keeps activations of.
+/// The most micro-batches whose forward pass is done and whose backward passes aren't: what a stage keeps activations
+/// of.
 int64_t most_in_flight(std::span<const StageAction> actions);
 
 /// Seconds of one micro-batch on a stage.
 struct StageSeconds {
   double forward = 0;
-  double backward = 0;
+  double backward = 0;          ///< without what is below
+  double backward_weights = 0;  ///< of those weights that take a pass of their own
 };
 
 /// The share of the stages' time in a step that they wait, where a micro-batch takes so long on each of them and
-/// messages take no time: (S - 1) / (M + S - 1) for S equal stages and M micro-batches. 0 where nothing takes time.
+/// messages take no time: (S - 1) / (M + S - 1) for S equal stages and M micro-batches, and (S - 1) / (3 M + S - 1) by
+/// `zero_bubble` whose three passes take the same time. 0 where nothing takes time.
 double predicted_bubble(const PipelineStep& step, std::span<const StageSeconds> stages);
 
 }  // namespace dptrain::parallel

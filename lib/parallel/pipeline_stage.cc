@@ -25,6 +25,8 @@ class Timing {
   Clock::time_point begun_ = Clock::now();
 };
 
+bool receives(const StageAction& action) { return action.kind != StageAction::Kind::backward_weights; }
+
 std::vector<Replica::Place> places_of(Replica& replica, const StepParts& parts) {
   Replica::Place place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
   std::vector<Replica::Place> places;
@@ -40,6 +42,7 @@ std::vector<Replica::Place> places_of(Replica& replica, const StepParts& parts) 
 StageTimes& StageTimes::operator+=(const StageTimes& other) {
   forward_s += other.forward_s;
   backward_s += other.backward_s;
+  backward_weights_s += other.backward_weights_s;
   waiting_s += other.waiting_s;
   micro_batches += other.micro_batches;
   return *this;
@@ -77,12 +80,14 @@ void PipelineStage::add_gradients(std::span<const StageAction> actions, const St
   model.forget_gradients();
   Step step{.parts = parts, .places = places_of(part_, parts), .under_way = {}, .gradient = {}};
   for (size_t a = 0; a < actions.size(); ++a) {
-    const auto& [kind, micro_batch] = actions[a];
-    step.next = a + 1 < actions.size() ? &actions[a + 1] : nullptr;
-    if (kind == StageAction::Kind::forward)
-      forward(step, micro_batch);
-    else
-      backward(step, micro_batch);
+    const StageAction& action = actions[a];
+    const auto next = std::ranges::find_if(actions.subspan(a + 1), receives);
+    step.next = next != actions.end() ? &*next : nullptr;
+    switch (action.kind) {
+      case StageAction::Kind::forward: forward(step, action.micro_batch); break;
+      case StageAction::Kind::backward_weights: backward_weights(step, action.micro_batch); break;
+      default: backward(step, action);
+    }
   }
   finish(step.gradient);
   part_.complete_gradients();
@@ -129,7 +134,8 @@ void PipelineStage::forward(Step& step, int64_t micro_batch) {
   own.output_layout = output.value().layout();
 }
 
-void PipelineStage::backward(Step& step, int64_t micro_batch) {
+void PipelineStage::backward(Step& step, const StageAction& action) {
+  const int64_t micro_batch = action.micro_batch;
   const StageLink::Signature signature = signature_of(*step.parts[static_cast<size_t>(micro_batch)], true);
   Underway own = std::move(step.under_way.extract(micro_batch).mapped());
   if (next_) {
@@ -145,13 +151,27 @@ void PipelineStage::backward(Step& step, int64_t micro_batch) {
   expect_next(step);
   if (!own.roots.empty()) {
     const Timing computing(times_.backward_s);
-    const InSpan span(part_.device().timeline(), fmt::format("backward {}", micro_batch + 1));
-    own.tape->backward(std::move(own.roots));
+    const bool whole = action.kind == StageAction::Kind::backward;
+    const InSpan span(part_.device().timeline(), fmt::format("backward {}{}", whole ? "" : "data ", micro_batch + 1));
+    if (whole) {
+      own.tape->backward(std::move(own.roots));
+    } else {
+      own.tape->backward_data(std::move(own.roots));
+      step.under_way[micro_batch].tape = std::move(own.tape);
+    }
   }
   if (!previous_ || !own.input.requires_gradient()) return;
   finish(step.gradient);
   DPTRAIN_CHECK(own.input.gradient().defined(), "no gradient goes back to the stage before");
   step.gradient = previous_->start_send(signature, {.value = own.input.gradient()});
+}
+
+void PipelineStage::backward_weights(Step& step, int64_t micro_batch) {
+  const auto own = step.under_way.extract(micro_batch);
+  if (own.empty()) return;  // nothing has come back
+  const Timing computing(times_.backward_weights_s);
+  const InSpan span(part_.device().timeline(), fmt::format("backward weights {}", micro_batch + 1));
+  own.mapped().tape->backward_weights();
 }
 
 std::vector<StepResults> PipelineStage::evaluate(const Dataset& dataset, std::span<const Block> blocks,

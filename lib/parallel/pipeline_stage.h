@@ -17,7 +17,8 @@ namespace dptrain::parallel {
 struct StageTimes {
   double forward_s = 0;
   double backward_s = 0;
-  double waiting_s = 0;  ///< for activations and gradients
+  double backward_weights_s = 0;  ///< in passes of their own
+  double waiting_s = 0;           ///< for activations and gradients
   int64_t micro_batches = 0;
 
   StageTimes& operator+=(const StageTimes& other);
@@ -65,11 +66,12 @@ class PipelineStage {
     std::vector<Replica::Place> places;     ///< of each part
     std::map<int64_t, Underway> under_way;  ///< by micro-batch
     std::unique_ptr<CommWork> gradient;     ///< the latest that was sent back
-    const StageAction* next = nullptr;      ///< null: none
+    const StageAction* next = nullptr;      ///< that begins with what a neighbor sends; null: none
   };
 
   void forward(Step& step, int64_t micro_batch);
-  void backward(Step& step, int64_t micro_batch);
+  void backward(Step& step, const StageAction& action);
+  void backward_weights(Step& step, int64_t micro_batch);
   /// What both ends of a boundary know of a part.
   static StageLink::Signature signature_of(const BatchPart& part, bool training);
   StageLink::Crossing receive(StageLink& link, const StageLink::Signature& signature);

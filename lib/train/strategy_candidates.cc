@@ -22,11 +22,13 @@ std::vector<std::string> standard_list(int64_t devices, int64_t gradient_bytes) 
     // All gradients go into one bucket behind the first: larger ones are the same.
     if (static_cast<double>(gradient_bytes) <= mb * kBytesPerMb) break;
   }
-  list.insert(list.end(),
-              {"{name: ddp, overlap: false}", "{name: ddp, shard_optimizer: true}",
-               "{name: kvstore, type: device, placement: balanced}", "{name: data_parallel, criterion: parallel}",
-               "{name: data_parallel, criterion: gathered}", "{name: model_parallel, schedule: 1f1b}"});
-  if (devices >= 4 && devices % 2 == 0) list.emplace_back("{name: hybrid, model_parallel: 2, schedule: 1f1b}");
+  list.insert(list.end(), {"{name: ddp, overlap: false}", "{name: ddp, shard_optimizer: true}",
+                           "{name: kvstore, type: device, placement: balanced}",
+                           "{name: data_parallel, criterion: parallel}", "{name: data_parallel, criterion: gathered}",
+                           "{name: model_parallel, schedule: 1f1b}", "{name: model_parallel, schedule: zero_bubble}"});
+  if (devices >= 4 && devices % 2 == 0)
+    list.insert(list.end(), {"{name: hybrid, model_parallel: 2, schedule: 1f1b}",
+                             "{name: hybrid, model_parallel: 2, schedule: zero_bubble}"});
   return list;
 }
 

@@ -42,6 +42,7 @@ constexpr StandardRow kStandardRows[] = {
     {"kvstore, round_robin", "{name: kvstore, type: device, placement: round_robin}"},
     {"kvstore, local", "{name: kvstore, type: local}"},
     {"model_parallel, 1f1b", "{name: model_parallel, schedule: 1f1b}", kEachDevice, 2},
+    {"model_parallel, zero_bubble", "{name: model_parallel, schedule: zero_bubble}", kEachDevice, 2},
     {"model_parallel, gpipe", "{name: model_parallel, schedule: gpipe}", kEachDevice, 2},
     {"hybrid", "{name: hybrid, model_parallel: 2}", 2, 4},
 };

@@ -149,6 +149,51 @@ TEST_F(Tapes, SavedValuesAreReleasedOnTheWay) {
   EXPECT_LE(activations() - before, 4096);
 }
 
+/// `shared` is used three times, so that it matters in which order it is added to.
+TEST_F(Tapes, WeightsMayGetTheirGradientsInAPassOfTheirOwn) {
+  const auto gradients = [this](bool apart) {
+    Parameter &shared = weight("shared", 0.3f), &between = weight("between", 0.7f);
+    Tape tape(Tape::Mode::record);
+    const Variable x = ones(tape, true);
+    const Variable output = autograd::sum(times(times(times(times(x, shared), between), shared), shared));
+    if (apart) {
+      tape.backward_data({{.output = output, .gradient = one()}});
+      EXPECT_FALSE(shared.has_gradient() || between.has_gradient());
+      EXPECT_TRUE(x.gradient().defined()) << "what goes back is there";
+      tape.backward_weights();
+    } else {
+      tape.backward(output, one());
+    }
+    return std::vector{values_of(x.gradient()), values_of(shared.gradient()), values_of(between.gradient())};
+  };
+  EXPECT_EQ(gradients(true), gradients(false));
+}
+
+TEST_F(Tapes, WhatTheWeightsPassReadsIsReleasedOnItsWay) {
+  const std::vector<Parameter*> weights = {&weight("a"), &weight("b"), &weight("c")};
+  const auto activations = [&] { return device_->allocator().in_use()[MemoryPurpose::activations]; };
+  const int64_t before = activations();
+  std::vector<int64_t> in_use;
+  Tape tape(Tape::Mode::record);
+  Variable output = ones(tape, true);
+  for (Parameter* of_layer : weights) {
+    output = times(output, *of_layer);
+    // A marker that notes what is in use when the pass comes by, with the later layers behind it.
+    output = tape.record(output.value(), {output}, [&, output = output.without_value()](const Tensor& gradient) {
+      tape.in_weights_pass([&] { in_use.push_back(activations()); });
+      output.add_gradient(gradient);
+    });
+  }
+  tape.backward_data({{.output = autograd::sum(std::exchange(output, {})), .gradient = one()}});
+  const int64_t kept = activations();
+  tape.backward_weights();
+  ASSERT_EQ(in_use.size(), 3u);
+  EXPECT_EQ(in_use[0], kept);
+  EXPECT_LT(in_use[1], in_use[0]);
+  EXPECT_LT(in_use[2], in_use[1]);
+  EXPECT_EQ(activations(), before);
+}
+
 TEST_F(Tapes, ValuesThatNoBackwardReadsEndWithTheirLastUse) {
   constexpr int64_t kBytes = int64_t{1} << 20;
   const auto activations = [&] { return device_->allocator().in_use()[MemoryPurpose::activations]; };

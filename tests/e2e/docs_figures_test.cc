@@ -234,10 +234,11 @@ TEST_F(StrategiesPageTest, WhatASplitSharesOut) {
 
 TEST_F(StrategiesPageTest, WhatSchedulesSend) {
   run_commands("--out runs/schedules ", "--quiet");
-  for (const std::string name : {"gpipe", "1f1b"})
-    expect_megabytes(cells("| run | peak MB | MB sent | activations", "| `" + name + "` |")[2],
+  for (const std::string name : {"gpipe", "1f1b", "zero_bubble"}) {
+    expect_megabytes(cells("| run | samples/s | waits", "| `" + name + "` |")[4],
                      last_metrics("runs/schedules/" + name)["comm"]["bytes"], name);
-  EXPECT_EQ(hash("runs/schedules/gpipe"), hash("runs/schedules/1f1b"));
+    EXPECT_EQ(hash("runs/schedules/gpipe"), hash("runs/schedules/" + name));
+  }
 }
 
 TEST_F(StrategiesPageTest, WhatPlacementsHold) {

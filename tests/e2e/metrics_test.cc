@@ -55,7 +55,7 @@ TEST_F(MetricsTest, EveryLineFitsTheSchemaAndAddsUp) {
 
 TEST_F(MetricsTest, PipelinesTellOfTheirStagesAndBubble) {
   for (const std::string strategy : {"{name: model_parallel, stages: [conv1, fc1], micro_batches: 3}",
-                                     "{name: hybrid, stages: [2, 1], micro_batches: 3, schedule: gpipe}"}) {
+                                     "{name: hybrid, stages: [2, 1], micro_batches: 3, schedule: zero_bubble}"}) {
     SCOPED_TRACE(strategy);
     const bool hybrid = strategy.starts_with("{name: hybrid");
     train("run", {"strategy=" + strategy, hybrid ? "devices=cpu:0-3" : "devices=cpu:0-1", "accumulate=2"});
@@ -64,7 +64,7 @@ TEST_F(MetricsTest, PipelinesTellOfTheirStagesAndBubble) {
     const json& pipeline = line["pipeline"];
     EXPECT_EQ(pipeline["stages"], json::parse(R"([["conv1", "conv2"], ["fc1"]])"));
     EXPECT_EQ(pipeline["micro_batches"], 6);
-    EXPECT_EQ(pipeline["schedule"], hybrid ? "gpipe" : "1f1b");
+    EXPECT_EQ(pipeline["schedule"], hybrid ? "zero_bubble" : "1f1b");
     EXPECT_GT(pipeline["predicted_bubble"], 0);
     EXPECT_GT(pipeline["bubble"], 0);
     EXPECT_EQ(json_of("run/summary.json")["final"]["pipeline"], pipeline);

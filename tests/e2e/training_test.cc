@@ -78,7 +78,8 @@ TEST_F(TrainingTest, SingleIsDdpOnOneDevice) {
 
 TEST_F(TrainingTest, PipelinesEndWithTheWeightsOfOneDeviceAndOfReplicas) {
   train("single", {"devices=cpu:0", "strategy=single", "accumulate=4"});
-  for (const char* options : {"stages: [1, 2]", "stages: [conv1, fc1], schedule: gpipe", "stages: auto"}) {
+  for (const char* options : {"stages: [1, 2]", "stages: [conv1, fc1], schedule: gpipe",
+                              "stages: [conv1, fc1], schedule: zero_bubble", "stages: auto"}) {
     SCOPED_TRACE(options);
     train("cut", {std::string("strategy={name: model_parallel, micro_batches: 4, ") + options + "}"});
     EXPECT_EQ(hash("cut"), hash("single"));

@@ -161,7 +161,7 @@ TEST_F(CudaStrategies, PipelinesEndInTheBitsOfOneGpu) {
   StrategyOptions cut{
       .name = "model_parallel", .sgd = {.momentum = 0.9}, .clip_norm = 0.5, .micro_batches = 4, .list = {kGpu, other}};
   cut.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 4};
-  for (const auto schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_back}) {
+  for (const auto schedule : kPipelineSchedules) {
     SCOPED_TRACE(schedule_name(schedule));
     cut.pipeline.schedule = schedule;
     const auto several = trained(cut, 4, 16, 56);

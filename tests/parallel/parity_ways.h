@@ -173,12 +173,18 @@ inline ParityWays ways_of_pipelines() {
                             : Twin{.way = "single_micro_batches", .devices = 1};
     return way;
   };
-  ParityWays ways = {
-      way_of("model_parallel_gpipe", kGpipe, 1),         way_of("model_parallel_1f1b", k1f1b, 1),
-      way_of("model_parallel_one_in_flight", k1f1b, 1),  way_of("model_parallel_by_names", k1f1b, 1),
-      way_of("model_parallel_measured_cut", k1f1b, 1),   way_of("hybrid_gpipe", kGpipe, kHybridReplicas),
-      way_of("hybrid_1f1b", k1f1b, kHybridReplicas),     way_of("hybrid_one_in_flight", k1f1b, kHybridReplicas),
-      way_of("hybrid_by_names", k1f1b, kHybridReplicas), way_of("hybrid_measured_cut", k1f1b, kHybridReplicas)};
+  ParityWays ways = {way_of("model_parallel_gpipe", kGpipe, 1),
+                     way_of("model_parallel_1f1b", k1f1b, 1),
+                     way_of("model_parallel_zero_bubble", kZeroBubble, 1),
+                     way_of("hybrid_zero_bubble", kZeroBubble, kHybridReplicas),
+                     way_of("model_parallel_one_in_flight", k1f1b, 1),
+                     way_of("model_parallel_by_names", k1f1b, 1),
+                     way_of("model_parallel_measured_cut", k1f1b, 1),
+                     way_of("hybrid_gpipe", kGpipe, kHybridReplicas),
+                     way_of("hybrid_1f1b", k1f1b, kHybridReplicas),
+                     way_of("hybrid_one_in_flight", k1f1b, kHybridReplicas),
+                     way_of("hybrid_by_names", k1f1b, kHybridReplicas),
+                     way_of("hybrid_measured_cut", k1f1b, kHybridReplicas)};
   for (ParityWay& way : ways) {
     if (way.name.ends_with("_one_in_flight")) way.steps_in_flight = 1;
     if (way.name.ends_with("_by_names")) way.cut = ParityWay::Cut::names;

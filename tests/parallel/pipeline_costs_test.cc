@@ -33,6 +33,20 @@ TEST(PipelineCosts, OneForwardOneBackHoldsFewerActivationsOnTheFirstStage) {
   EXPECT_LT(activations(k1f1b), activations(kGpipe) - int64_t{6 * 3} * (4 * 28 * 28 + 20 * 12 * 12));
 }
 
+/// The second of two stages has done a backward pass, and keeps what its weights' gradients read, while it goes
+/// forward.
+TEST(PipelineCosts, ZeroBubbleHoldsOneMicroBatchMoreOnTheLastStage) {
+  const auto activations = [](PipelineSchedule schedule, int rank) {
+    const auto strategy = make_strategy(pipeline({"1", "2"}, schedule, 8));
+    trained(*strategy, 8);
+    return strategy->take_costs(rank).memory_at_peak[MemoryPurpose::activations];
+  };
+  EXPECT_EQ(activations(kZeroBubble, 0), activations(k1f1b, 0));
+  // Of 3 samples or 4: at least what the convolution reads, [20, 12, 12], and fc1, 800 numbers.
+  EXPECT_GT(activations(kZeroBubble, 1), activations(k1f1b, 1) + int64_t{3 * 4} * (20 * 12 * 12 + 800) / 2);
+  EXPECT_LT(activations(kZeroBubble, 1), activations(kGpipe, 1));
+}
+
 TEST(PipelineCosts, EachDeviceHoldsItsStageAlone) {
   const auto strategy = make_strategy(pipeline({"1", "2"}, k1f1b, 4));
   const auto single = make_strategy(kSingle);

@@ -11,12 +11,21 @@
 namespace dptrain::parallel {
 namespace pipeline_schedule_test {
 
+char letter_of(StageAction::Kind kind) {
+  switch (kind) {
+    case StageAction::Kind::forward: return 'F';
+    case StageAction::Kind::backward_data: return 'D';
+    case StageAction::Kind::backward_weights: return 'W';
+    default: return 'B';
+  }
+}
+
 /// "F0 F1 B0 F2 B1 B2"
 std::string text_of(const std::vector<StageAction>& actions) {
   std::string text;
   for (const auto& [kind, micro_batch] : actions) {
     if (!text.empty()) text += ' ';
-    text += (kind == StageAction::Kind::forward ? 'F' : 'B') + std::to_string(micro_batch);
+    text += letter_of(kind) + std::to_string(micro_batch);
   }
   return text;
 }
@@ -42,22 +51,43 @@ TEST(PipelineSchedule, ShortBatchesHaveFewerMicroBatchesThanStages) {
   const PipelineStep step{.schedule = k1f1b, .stages = 4, .micro_batches = 2};
   EXPECT_EQ(text_of(actions_of(step, 0)), "F0 F1 B0 B1");
   EXPECT_EQ(text_of(actions_of(step, 3)), "F0 B0 F1 B1");
-  EXPECT_EQ(text_of(actions_of({.schedule = k1f1b, .stages = 2, .micro_batches = 0}, 0)), "");
+  for (const auto schedule : kPipelineSchedules)
+    EXPECT_EQ(text_of(actions_of({.schedule = schedule, .stages = 2, .micro_batches = 0}, 0)), "");
+}
+
+TEST(PipelineSchedule, ZeroBubbleKeepsGradientsOfWeightsForWhenItWouldWait) {
+  PipelineStep step{.schedule = kZeroBubble, .stages = 3, .micro_batches = 4};
+  EXPECT_EQ(text_of(actions_of(step, 0)), "F0 F1 F2 B0 F3 B1 B2 B3") << "nobody waits for what it gives back";
+  EXPECT_EQ(text_of(actions_of(step, 1)), "F0 F1 D0 F2 D1 W0 F3 D2 W1 D3 W2 W3");
+  EXPECT_EQ(text_of(actions_of(step, 2)), "F0 D0 F1 D1 F2 D2 W0 F3 D3 W1 W2 W3");
+  step.micro_batches = 1;
+  EXPECT_EQ(text_of(actions_of(step, 2)), "F0 D0 W0");
 }
 
 TEST(PipelineSchedule, EveryMicroBatchGoesForwardAndBackOnceInOrder) {
-  for (const auto schedule : {kGpipe, k1f1b})
+  using Kind = StageAction::Kind;
+  for (const auto schedule : kPipelineSchedules)
     for (const int stages : {2, 3, 5})
       for (const int64_t micro_batches : {1, 4, 7}) {
         const PipelineStep step{.schedule = schedule, .stages = stages, .micro_batches = micro_batches, .flush = 3};
         for (int stage = 0; stage < stages; ++stage) {
-          int64_t forward = 0, backward = 0;
+          int64_t forward = 0, data = 0, weights = 0;
           for (const auto& [kind, micro_batch] : actions_of(step, stage)) {
-            EXPECT_EQ(micro_batch, kind == StageAction::Kind::forward ? forward++ : backward++);
-            EXPECT_LE(backward, forward);
+            if (kind == Kind::forward) {
+              EXPECT_EQ(micro_batch, forward++);
+            }
+            if (kind == Kind::backward || kind == Kind::backward_data) {
+              EXPECT_EQ(micro_batch, data++);
+            }
+            if (kind == Kind::backward || kind == Kind::backward_weights) {
+              EXPECT_EQ(micro_batch, weights++);
+            }
+            EXPECT_LE(data, forward);
+            EXPECT_LE(weights, data);
           }
           EXPECT_EQ(forward, micro_batches);
-          EXPECT_EQ(backward, micro_batches);
+          EXPECT_EQ(data, micro_batches);
+          EXPECT_EQ(weights, micro_batches);
         }
       }
 }
@@ -68,6 +98,7 @@ TEST(PipelineSchedule, OneForwardOneBackHoldsNoMoreThanTheStagesBehindNeed) {
       return most_in_flight(actions_of({.schedule = schedule, .stages = 4, .micro_batches = 8}, stage));
     };
     EXPECT_EQ(held(k1f1b), 4 - stage);
+    EXPECT_EQ(held(kZeroBubble), 4) << "as the first stage";
     EXPECT_EQ(held(kGpipe), 8);
   }
 }
@@ -82,6 +113,18 @@ TEST(PipelineSchedule, TheBubbleOfEqualStagesIsThatOfTheFormula) {
         EXPECT_NEAR(bubble, (stages - 1.0) / (static_cast<double>(micro_batches) + stages - 1.0), 1e-12)
             << schedule_name(schedule) << ", " << stages << " stages, " << micro_batches << " micro-batches";
       }
+}
+
+TEST(PipelineSchedule, ZeroBubbleWaitsAThirdOfThat) {
+  for (const int stages : {2, 3, 4, 8})
+    for (const int64_t micro_batches : {8, 9, 31}) {
+      const std::vector<StageSeconds> equal(static_cast<size_t>(stages),
+                                            {.forward = 1, .backward = 1, .backward_weights = 1});
+      const double bubble =
+          predicted_bubble({.schedule = kZeroBubble, .stages = stages, .micro_batches = micro_batches}, equal);
+      EXPECT_NEAR(bubble, (stages - 1.0) / (3 * static_cast<double>(micro_batches) + stages - 1.0), 1e-12)
+          << stages << " stages, " << micro_batches << " micro-batches";
+    }
 }
 
 TEST(PipelineSchedule, UnequalStagesWaitForTheSlowest) {

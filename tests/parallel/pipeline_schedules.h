@@ -6,5 +6,6 @@ namespace dptrain::parallel {
 
 inline constexpr auto kGpipe = PipelineSchedule::gpipe;
 inline constexpr auto k1f1b = PipelineSchedule::one_forward_one_back;
+inline constexpr auto kZeroBubble = PipelineSchedule::zero_bubble;
 
 }  // namespace dptrain::parallel

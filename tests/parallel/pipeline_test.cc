@@ -1,4 +1,4 @@
-// Models cut into stages compute what one device with the same micro-batches computes, bit for bit, by either
+// Models cut into stages compute what one device with the same micro-batches computes, bit for bit, by any
 // schedule; replicas of a pipeline what ddp computes.
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ TEST(Pipeline, LenetEndsInTheBitsOfOneDevice) {
     const Trained one = trained(*make_strategy(kSingle), micro_batches);
     for (const std::vector<std::string>& stages :
          std::vector<std::vector<std::string>>{{"1", "2"}, {"2", "1"}, {"1", "1", "1"}, {"conv1", "fc1"}})
-      for (const auto schedule : {kGpipe, k1f1b}) {
+      for (const auto schedule : kPipelineSchedules) {
         SCOPED_TRACE(::testing::Message() << stages.size() << " stages, the second from " << stages[1] << ", "
                                           << schedule_name(schedule) << ", " << micro_batches << " micro-batches");
         expect_same_bits(trained(*make_strategy(pipeline(stages, schedule, micro_batches)), micro_batches), one);
@@ -25,7 +25,7 @@ TEST(Pipeline, ANetWithBatchNormsEndsInTheBitsOfOneDevice) {
   const Trained one = trained(*residual_net(kSingle), 4);
   for (const std::vector<std::string>& stages : std::vector<std::vector<std::string>>{
            {"avg_pool1", "max_pool1"}, {"avg_pool1", "conv1", "conv2"}, {"avg_pool1", "bn1", "flatten1", "fc2"}})
-    for (const auto schedule : {kGpipe, k1f1b}) {
+    for (const auto schedule : kPipelineSchedules) {
       SCOPED_TRACE(::testing::Message() << stages.size() << " stages, " << schedule_name(schedule));
       expect_same_bits(trained(*residual_net(pipeline(stages, schedule, 4)), 4), one);
     }
@@ -34,7 +34,7 @@ TEST(Pipeline, ANetWithBatchNormsEndsInTheBitsOfOneDevice) {
 TEST(Pipeline, AccumulationGoesThroughThePipelineToo) {
   // Two accumulations of four micro-batches each.
   const Trained one = trained(*make_strategy(kSingle), 8);
-  for (const auto schedule : {kGpipe, k1f1b})
+  for (const auto schedule : kPipelineSchedules)
     expect_same_bits(trained(*make_strategy(pipeline({"1", "2"}, schedule, 4)), 8), one);
 }
 
@@ -111,7 +111,7 @@ TEST(Pipeline, ReplicasEndInTheBitsOfDdp) {
   for (const int replicas : {2, 3}) {
     StrategyOptions ddp{.name = "ddp", .devices = replicas, .sgd = {.momentum = 0.9}};
     const Trained lenet = trained(*make_strategy(ddp), 4), residual = trained(*residual_net(ddp), 4);
-    for (const auto schedule : {kGpipe, k1f1b}) {
+    for (const auto schedule : kPipelineSchedules) {
       SCOPED_TRACE(::testing::Message() << replicas << " replicas, " << schedule_name(schedule));
       expect_same_bits(trained(*make_strategy(of_replicas(pipeline({"1", "2"}, schedule, 4), replicas)), 4), lenet);
       expect_same_bits(trained(*residual_net(of_replicas(pipeline({"avg_pool1", "conv2"}, schedule, 4), replicas)), 4),

@@ -17,6 +17,7 @@ namespace dptrain::parallel {
 struct Sleeps {
   double forward_s = 0;
   double backward_s = 0;
+  double weights_s = 0;  ///< of its backward pass, for gradients of weights alone
 };
 
 /// A linear layer that sleeps after its forward pass and before its backward pass.
@@ -29,11 +30,11 @@ class SleepingLinear final : public nn::Module {
     const Variable y = fc_.forward(x, context);
     if (!context.training) return y;
     sleep(sleeps_.forward_s);
-    return context.tape.record(y.value(), {y},
-                               [seconds = sleeps_.backward_s, y = y.without_value()](const Tensor& gradient) {
-                                 sleep(seconds);
-                                 y.add_gradient(gradient);
-                               });
+    return context.tape.record(y.value(), {y}, [sleeps = sleeps_, y = y.without_value()](const Tensor& gradient) {
+      y.tape().in_weights_pass([=] { sleep(sleeps.weights_s); });
+      sleep(sleeps.backward_s);
+      y.add_gradient(gradient);
+    });
   }
 
  private:

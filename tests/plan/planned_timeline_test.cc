@@ -166,6 +166,9 @@ INSTANTIATE_TEST_SUITE_P(
         Drawn{"gpipe",
               "devices: [cpu:0-1]\nstrategy: {name: model_parallel, stages: [conv1, fc1], micro_batches: 4, schedule: "
               "gpipe}\n"},
+        Drawn{"zero_bubble",
+              "devices: [cpu:0-1]\nstrategy: {name: model_parallel, stages: [conv1, fc1], micro_batches: 4, schedule: "
+              "zero_bubble}\n"},
         Drawn{"hybrid", "devices: [cpu:0-3]\nstrategy: {name: hybrid, model_parallel: 2, stages: [conv1, conv2]}\n"},
         Drawn{"sharded_optimizer", "devices: [cpu:0-1]\nstrategy: {name: ddp, shard_optimizer: true}\n"},
         Drawn{"adam_ema", "devices: [cpu:0]\noptimizer: adam\nema: 0.9\n"}),

@@ -230,7 +230,7 @@ TEST_F(NcclJobTest, SumsInTheTreesOrderAreRecordedWithTheSteps) {
 TEST_F(NcclJobTest, StagesHandOnByNccl) {
   needs(3);
   if (IsSkipped()) return;
-  for (const std::string schedule : {"1f1b", "gpipe"}) {
+  for (const std::string schedule : {"1f1b", "zero_bubble", "gpipe"}) {
     SCOPED_TRACE(schedule);
     Command settings = kLittleData;
     settings.insert(

@@ -236,7 +236,8 @@ TEST(Experiment, MistakesAreNamed) {
           {"strategy.micro_batches", "a batch of 16 has at most 16 micro-batches", "got 17"});
   refused(config, {"strategy={name: model_parallel, micro_batches: 5}", "accumulate=4"},
           {"strategy.micro_batches", "at most 4 micro-batches in 4 accumulations", "got 5"});
-  refused(config, {"strategy={name: model_parallel, schedule: 1f2b}"}, {"strategy.schedule", "1f1b, gpipe", "1f2b"});
+  refused(config, {"strategy={name: model_parallel, schedule: 1f2b}"},
+          {"strategy.schedule", "1f1b, zero_bubble, gpipe", "1f2b"});
   refused(config, {"strategy=hybrid", "devices=cpu:0-2"}, {"model_parallel", "multiple of 2", "at least 4", "got 3"});
   refused(config, {"strategy=hybrid"}, {"model_parallel", "at least 4", "got 2"});
   refused(config, {"strategy={name: hybrid, model_parallel: 1}"}, {"strategy.model_parallel", "from 2", "got 1"});

@@ -32,7 +32,7 @@ TEST(StrategyCandidates, TwoDevicesAreOfferedEveryStrategyButHybrid) {
             (Names{"{name: ddp}", "{name: ddp, bucket_mb: 1}", "{name: ddp, overlap: false}",
                    "{name: ddp, shard_optimizer: true}", "{name: kvstore, type: device, placement: balanced}",
                    "{name: data_parallel, criterion: parallel}", "{name: data_parallel, criterion: gathered}",
-                   "{name: model_parallel, schedule: 1f1b}"}));
+                   "{name: model_parallel, schedule: 1f1b}", "{name: model_parallel, schedule: zero_bubble}"}));
 }
 
 TEST(StrategyCandidates, BucketsThatWouldHoldAllAreThereOnce) {
@@ -51,10 +51,12 @@ TEST(StrategyCandidates, BucketsThatWouldHoldAllAreThereOnce) {
 }
 
 TEST(StrategyCandidates, ReplicasOfPipelinesNeedFourDevicesAndAnEvenNumber) {
-  const std::string hybrid = "{name: hybrid, model_parallel: 2, schedule: 1f1b}";
-  for (const auto& [devices, offered] : {std::pair{3, false}, {4, true}, {5, false}, {6, true}})
-    EXPECT_EQ(contains(names_of(candidates_of({"devices=cpu:0-" + std::to_string(devices - 1)})), hybrid), offered)
-        << devices;
+  for (const std::string schedule : {"1f1b", "zero_bubble"}) {
+    const std::string hybrid = "{name: hybrid, model_parallel: 2, schedule: " + schedule + "}";
+    for (const auto& [devices, offered] : {std::pair{3, false}, {4, true}, {5, false}, {6, true}})
+      EXPECT_EQ(contains(names_of(candidates_of({"devices=cpu:0-" + std::to_string(devices - 1)})), hybrid), offered)
+          << devices;
+  }
 }
 
 TEST(StrategyCandidates, AreThoseThatTheConfigurationLists) {

@@ -96,7 +96,7 @@ TEST(Verification, LeNetOnTwoWorkers) {
             (std::vector<std::string>{"data_parallel, gathered", "data_parallel, parallel", "ddp",
                                       "ddp, overlap: false", "ddp, overlap: next_forward", "ddp, shard_optimizer",
                                       "kvstore, device", "kvstore, round_robin", "kvstore, local",
-                                      "model_parallel, 1f1b", "model_parallel, gpipe"}));
+                                      "model_parallel, 1f1b", "model_parallel, zero_bubble", "model_parallel, gpipe"}));
   EXPECT_EQ(row_of(rows, "hybrid").reason, "needs at least 4 devices, got 2");
   for (const std::string& name : names_with(rows, Verdict::equal)) {
     const VerifiedRow& row = row_of(rows, name);
@@ -144,7 +144,7 @@ TEST(Verification, TwoStepsOnThreeWorkersWithUnevenParts) {
 TEST(Verification, BatchNormsOfAllStrategies) {
   const auto rows = verified(config_of(kResidualNet, 4));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 12u) << "all, hybrid as well";
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 13u) << "all, hybrid as well";
   const VerifiedRow& hybrid = row_of(rows, "hybrid");
   EXPECT_EQ(hybrid.micro_batches, 4) << "replicas share the statistics of each";
   EXPECT_EQ(layers_of(hybrid, ComparedPass::weights), layers_of(row_of(rows, "ddp"), ComparedPass::weights))
@@ -158,14 +158,14 @@ TEST(Verification, BatchNormsOfPartsOfUnlikeSizes) {
   // 30 samples are 7 or 8 a micro-batch, of which replicas have 3 or 4.
   const auto rows = verified(config_of(kResidualNet, 4, {"batch_size=30", "batch_norm=sync"}));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 12u) << "all, hybrid as well";
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 13u) << "all, hybrid as well";
   EXPECT_TRUE(names_with(rows, Verdict::differs_by_design).empty()) << "sync is what is compared";
 }
 
 TEST(Verification, Bert) {
   const auto rows = verified(config_of(kBertConfig, 2, {"clip_norm=1"}));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 10u) << "all but deferred updates, which know no norm";
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 11u) << "all but deferred updates, which know no norm";
 }
 
 TEST(Verification, TheConfigurationsOwnStrategyIsCompared) {
@@ -203,13 +203,13 @@ TEST(Verification, CompressedGradientsAreWholeWithWhatIsKept) {
 TEST(Verification, ASplitIsKeptWhereBatchesAreSplit) {
   const auto rows = verified(config_of(kLeNet, 2, {"split=[0.7, 0.3]"}));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 11u) << "pipelines, too, which every batch goes through whole";
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 12u) << "pipelines, too, which every batch goes through whole";
 }
 
 TEST(Verification, ShardsHaveTheBitsOfShardsOnOneDevice) {
   const auto rows = verified(config_of(kLeNet, 2, {"shards=8", "threads=2"}), {.steps = 2});
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 11u + 1 + 8) << "without shards, single with them, and the others";
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 12u + 1 + 8) << "without shards, single with them, and the others";
   EXPECT_EQ(row_of(rows, "single, shards: 8").shards, 0) << "is compared with single without";
   for (const VerifiedRow& row : rows) {
     if (row.shards == 0) continue;
@@ -256,7 +256,7 @@ TEST(Verification, FindsGradientsDividedTwice) {
       }
   }
   const auto of_pipelines = verified(config_of(kLeNet, 2), {.planted = PlantedFault::divided_twice});
-  for (const char* name : {"model_parallel, 1f1b", "model_parallel, gpipe"})
+  for (const char* name : {"model_parallel, 1f1b", "model_parallel, zero_bubble", "model_parallel, gpipe"})
     EXPECT_EQ(first_divergence(row_of(of_pipelines, name)).layer, "fc2.bias") << name;
 }
 
@@ -333,9 +333,9 @@ TEST(Verification, FindsLocalStatistics) {
 TEST(Verification, FindsABoundaryThatDropsTheGradient) {
   const auto cut = config_of(kLeNet, 2, {"strategy={name: model_parallel, stages: [conv1, fc1]}"});
   const auto rows = verified(cut, {.planted = PlantedFault::boundary_gradient});
-  EXPECT_EQ(
-      names_with(rows, Verdict::diverges),
-      (std::vector<std::string>{"model_parallel, 1f1b", "model_parallel, gpipe", "model_parallel, as configured"}));
+  EXPECT_EQ(names_with(rows, Verdict::diverges),
+            (std::vector<std::string>{"model_parallel, 1f1b", "model_parallel, zero_bubble", "model_parallel, gpipe",
+                                      "model_parallel, as configured"}));
   const LayerDifference first = first_divergence(row_of(rows, "model_parallel, as configured"));
   EXPECT_EQ(first.pass, ComparedPass::backward);
   EXPECT_EQ(first.layer, "conv2.bias") << "the last parameter before the boundary";
@@ -354,7 +354,7 @@ TEST(Verification, FindsABoundaryBehindAStageWithoutParameters) {
   expect_no_divergence(verified(config_of(toy, 2)));
   const auto rows = verified(config_of(toy, 2), {.planted = PlantedFault::boundary_gradient});
   EXPECT_EQ(names_with(rows, Verdict::diverges),
-            (std::vector<std::string>{"model_parallel, 1f1b", "model_parallel, gpipe"}));
+            (std::vector<std::string>{"model_parallel, 1f1b", "model_parallel, zero_bubble", "model_parallel, gpipe"}));
   EXPECT_EQ(first_divergence(row_of(rows, "model_parallel, 1f1b")).layer, "fc1.bias");
 }
 
@@ -363,7 +363,7 @@ TEST(Verification, FindsABoundaryBehindAStageWithoutParameters) {
 TEST(Verification, AResNetOfFewSamplesIsEqual) {
   const auto rows = verified(config_of(kSmallResNet, 2, kFewSamples));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 11u);
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 12u);
   std::set<std::string> noise;
   for (const VerifiedLayer& layer : row_of(rows, "ddp").all_noise())
     if (layer.found.pass == ComparedPass::backward) noise.insert(layer.found.layer);
@@ -388,7 +388,7 @@ TEST(Verification, FindsABucketOfAResNetThatIsNeverReduced) {
 TEST(Verification, FindsABoundaryOfAResNetThatDropsTheGradient) {
   const auto rows = verified(config_of(kSmallResNet, 2, kFewSamples), {.planted = PlantedFault::boundary_gradient});
   EXPECT_EQ(names_with(rows, Verdict::diverges),
-            (std::vector<std::string>{"model_parallel, 1f1b", "model_parallel, gpipe"}));
+            (std::vector<std::string>{"model_parallel, 1f1b", "model_parallel, zero_bubble", "model_parallel, gpipe"}));
   const VerifiedRow& pipeline = row_of(rows, "model_parallel, 1f1b");
   EXPECT_EQ(first_divergence(pipeline).pass, ComparedPass::backward);
   EXPECT_EQ(first_divergence(pipeline).difference, 1) << "nothing is left of it";
