@@ -348,11 +348,15 @@ say_cause() {
 # Whether who read this script's output has gone.
 is_unread() { [[ -p /dev/stdout ]] && ! (trap '' PIPE && echo) 2> /dev/null; }
 
+# Whether the directory is this job's, as far as one can know: a process that is here says so when its training begins, and before that
+# another job's run may stand there, and end.
+is_own() { [[ -s $DPTRAIN_RUN_FILE || ! -e $scratch/was_here ]]; }
+
 # Whether the run has said what it failed with.
-has_failed() { [[ -s $DPTRAIN_EXIT_FILE || -n $(said "$directory"/fault.json "$directory"/fault-*.json) ]]; }
+has_failed() { [[ -s $DPTRAIN_EXIT_FILE ]] || { is_own && [[ -n $(said "$directory"/fault.json "$directory"/fault-*.json) ]]; }; }
 
 # Whether the training has come to its end.
-is_done() { [[ -n $(said "$directory"/summary.json) ]]; }
+is_done() { is_own && [[ -n $(said "$directory"/summary.json) ]]; }
 
 # has_processes PID: whether an mpirun has some of the job on this host. One that has ended has no environment any more.
 has_processes() {

@@ -98,6 +98,21 @@ TEST_F(LaunchScriptTest, WhatAnotherJobSaysInTheSameFolderIsNotOfThisOne) {
   EXPECT_EQ(run({"-n", "2", "--", "./program", "--config", "configs/e.yaml"}).exit, 74);
 }
 
+/// Nor is its end this one's, which still prepares its data, and takes a while to stop.
+TEST_F(LaunchScriptTest, TheEndOfAnotherJobInTheSameFolderIsNotThisOnes) {
+  DPTRAIN_NEEDS_MPI();
+  write_program(
+      "trap 'sleep 4; echo stopped; echo 143 > \"$DPTRAIN_EXIT_FILE\"; exit 143' USR2\n"
+      "mkdir -p runs/e; printf '{\"exit\": 0}\\n' > runs/e/summary.json; echo begun > begun\n"
+      "for i in {1..600}; do sleep 0.1; done\n");
+  Process process(launch_script({"--grace", "20", "-n", "1", "--", "./program", "--config", "configs/e.yaml"}));
+  process.wait_until([&] { return !text("begun").empty(); });
+  // So that the script has seen the process.
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  process.signal(SIGTERM);
+  EXPECT_EQ(process.wait().out, "stopped\n");
+}
+
 TEST_F(LaunchScriptTest, ServersOfWhatIsNoStoreAreToldOfByTheirFlag) {
   DPTRAIN_NEEDS_MPI();
   write_program("exit 78\n");
@@ -245,7 +260,8 @@ TEST_F(LaunchScriptTest, AProcessThatStaysIsWaitedForAndKilled) {
 TEST_F(LaunchScriptTest, SoIsOneThatStaysBehindAtTheEnd) {
   DPTRAIN_NEEDS_MPI();
   write_program(
-      "mkdir -p runs/e\nif [[ $rank == 0 ]]; then printf '{\\n  \"exit\": 0\\n}\\n' > runs/e/summary.json; exit 0; fi\n"
+      "mkdir -p runs/e\necho \"$PWD/runs/e\" > \"$DPTRAIN_RUN_FILE\"\n"
+      "if [[ $rank == 0 ]]; then printf '{\\n  \"exit\": 0\\n}\\n' > runs/e/summary.json; exit 0; fi\n"
       "echo $$ > stays; kill -STOP $$\n");
   ::setenv("DPTRAIN_JOIN_TIMEOUT", "1", 1);
   const Finished finished = run({"-n", "2", "--", "./program", "--config", "configs/e.yaml"});
@@ -364,7 +380,8 @@ TEST_F(LaunchScriptTest, ASignalReachesAllProcessesAndTheirEndIsReturned) {
   write_program(
       "trap 'sleep 0.2; mkdir -p e; [[ $rank != 0 ]] || echo \"{\\\"exit\\\": 143, }\" > e/summary.json; echo saved; "
       "sleep 0.2; exit 143' "
-      "USR2\necho begun > begun.$rank\nfor i in {1..600}; do sleep 0.1; done\n");
+      "USR2\necho \"$PWD/e\" > \"$DPTRAIN_RUN_FILE\"; echo begun > begun.$rank\nfor i in {1..600}; do sleep 0.1; "
+      "done\n");
   Process process(launch_script({"-n", "2", "--grace", "2", "--max-restarts", "3", "--", "./program", "--out", "e"}));
   process.wait_until([&] { return !text("begun.0").empty() && !text("begun.1").empty(); });
   process.signal(SIGTERM);
@@ -378,7 +395,7 @@ TEST_F(LaunchScriptTest, ACopyOfASignalIsNoSecondOne) {
   DPTRAIN_NEEDS_MPI();
   write_program(
       "trap 'sleep 3; mkdir -p e; echo \"{\\\"exit\\\": 143, }\" > e/summary.json; echo saved; exit 143' USR2\n"
-      "echo begun > begun\nfor i in {1..600}; do sleep 0.1; done\n");
+      "echo \"$PWD/e\" > \"$DPTRAIN_RUN_FILE\"; echo begun > begun\nfor i in {1..600}; do sleep 0.1; done\n");
   Process process(launch_script({"-n", "1", "--grace", "10", "--", "./program", "--out", "e"}));
   process.wait_until([&] { return !text("begun").empty(); });
   process.signal(SIGTERM);
