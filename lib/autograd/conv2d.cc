@@ -34,8 +34,8 @@ Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias,
         const Tensor incoming =
             options.relu ? ops::activation_backward(ops::kRelu, y, output_gradient) : output_gradient;
         if (trains(weight, bias))
-          x.tape().in_weights_pass([=] {
-            ops::conv2d_backward_weights(saved.value(), incoming, gradients_of(weight, bias, bias_gradient), options);
+          x.tape().in_weights_pass(incoming, [=](const Tensor& gradient) {
+            ops::conv2d_backward_weights(saved.value(), gradient, gradients_of(weight, bias, bias_gradient), options);
           });
         if (x.requires_gradient()) x.add_gradient(ops::conv2d_backward_data(form, weight.value(), incoming, options));
       });
@@ -53,8 +53,9 @@ Variable conv2d_max_pool(const Variable& x, const Variable& weight, const Variab
        x = x.without_value(), workspace = result.workspace](const Tensor& output_gradient) {
         const ops::MaximaGradient incoming{.workspace = workspace, .gradient = output_gradient};
         if (trains(weight, bias))
-          x.tape().in_weights_pass([=] {
-            ops::conv2d_max_pool_backward_weights(saved.value(), incoming, gradients_of(weight, bias), options);
+          x.tape().in_weights_pass(output_gradient, [=](const Tensor& gradient) {
+            ops::conv2d_max_pool_backward_weights(saved.value(), {.workspace = workspace, .gradient = gradient},
+                                                  gradients_of(weight, bias), options);
           });
         if (x.requires_gradient())
           x.add_gradient(ops::conv2d_max_pool_backward_data(form, weight.value(), incoming, options));

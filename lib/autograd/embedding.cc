@@ -8,10 +8,9 @@ namespace dptrain::autograd {
 
 Variable embedding(const Variable& table, const Tensor& ids, int32_t untrained) {
   return table.tape().record(ops::embedding_forward(table.value(), ids), {table}, [=](const Tensor& output_gradient) {
-    table.tape().in_weights_pass([=] {
+    table.tape().in_weights_pass(output_gradient, [=](const Tensor& gradient) {
       const GradientSink sink = table.gradient_sink();
-      ops::embedding_backward(ids, output_gradient, sink.target,
-                              {.accumulate = sink.accumulate, .untrained = untrained});
+      ops::embedding_backward(ids, gradient, sink.target, {.accumulate = sink.accumulate, .untrained = untrained});
     });
   });
 }

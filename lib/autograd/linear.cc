@@ -41,19 +41,21 @@ Variable record_linear(const Variable& x, const Variable& weight, const Variable
        y = relu ? y : Tensor()](const Tensor& output_gradient) {
         const Tensor incoming =
             relu ? ops::activation_backward(ops::kRelu, y, as_rows(output_gradient)) : as_rows(output_gradient);
-        x.tape().in_weights_pass([=] {
+        const auto give_weights = [=](const Tensor& gradient) {
           const GradientSink for_bias = bias_sink(trained, bias_gradient);
           if (trains_weight) {
             const GradientSink for_weight = weight.gradient_sink();
-            ops::linear_backward_weights(rows, incoming,
+            ops::linear_backward_weights(rows, gradient,
                                          {.weight = for_weight.target,
                                           .bias = for_bias.target,
                                           .accumulate_weight = for_weight.accumulate,
                                           .accumulate_bias = for_bias.accumulate});
           } else if (for_bias.target.defined()) {
-            ops::linear_backward_bias(incoming, for_bias.target, for_bias.accumulate);
+            ops::linear_backward_bias(gradient, for_bias.target, for_bias.accumulate);
           }
-        });
+        };
+        if (trains_weight || (trained.defined() && trained.requires_gradient()))
+          x.tape().in_weights_pass(incoming, give_weights);
         if (!x.requires_gradient()) return;
         Tensor sum = x.take_sum();
         if (sum.defined() && (sum.layout() != Layout::plain || sum.dtype() != incoming.dtype()))

@@ -1,5 +1,6 @@
 #include "autograd/tape.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -90,10 +91,17 @@ void Tape::backward_weights() {
   for (Postponed& postponed : postponed_) {
     walk_into(postponed.part, shown);
     // Released as soon as it has run, as in the other walk.
-    std::exchange(postponed.compute, nullptr)();
+    const auto compute = std::exchange(postponed.compute, nullptr);
+    compute(std::exchange(postponed.gradient, Tensor()));
   }
   postponed_.clear();
   walked_part_ = nullptr;
+}
+
+bool Tape::holds_alone(const Tensor& tensor) const {
+  return tensor.holders() == 1 + std::ranges::count_if(postponed_, [&](const Postponed& postponed) {
+                               return postponed.gradient.shares_memory_with(tensor);
+                             });
 }
 
 void Tape::walk_into(const std::shared_ptr<const Part>& part, std::optional<InSpan>& shown) {

@@ -70,20 +70,24 @@ class Tape {
   void backward(const Variable& output, Tensor gradient, const GradientReadyHook& ready = {}) {
     backward({{.output = output, .gradient = std::move(gradient)}}, ready);
   }
-  /// The same in two passes, for what waits for gradients of values alone. What the second one reads is kept until
-  /// then.
+  /// The same in two passes, to the same bits, for those who wait for the gradients of values: the first one leaves out
+  /// what operators do in_weights_pass, and keeps what that reads. Nobody is told of parameters whose gradients are
+  /// complete.
   void backward_data(std::vector<Root> roots);
   void backward_weights();
 
-  /// For backward functions: `compute` gives parameters their gradients, and nothing else. Done at once, or in
-  /// backward_weights, in the order of these calls.
+  /// For backward functions: calls compute(gradient), which gives parameters their gradients from that of an operator's
+  /// output, and nothing else; at once, or in backward_weights, in the order of these calls. A parameter that several
+  /// operators use gets all of its gradient so, or none.
   template <class Compute>
-  void in_weights_pass(Compute&& compute) {
+  void in_weights_pass(const Tensor& gradient, Compute&& compute) {
     if (postpones_weights_)
-      postponed_.push_back({.compute = std::forward<Compute>(compute), .part = walked_part_});
+      postponed_.push_back({.gradient = gradient, .compute = std::forward<Compute>(compute), .part = walked_part_});
     else
-      compute();
+      compute(gradient);
   }
+  /// Whether nobody else would hold a tensor's memory if backward_weights had nothing left to do.
+  bool holds_alone(const Tensor& tensor) const;
 
  private:
   struct Part {
@@ -98,7 +102,8 @@ class Tape {
   };
 
   struct Postponed {
-    std::function<void()> compute;
+    Tensor gradient;
+    std::function<void(const Tensor& gradient)> compute;
     std::shared_ptr<const Part> part;
   };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "autograd/tape.h"
 #include "base/check.h"
 #include "ops/add_padded.h"
 #include "ops/reorder.h"
@@ -48,7 +49,13 @@ Tensor Variable::take_wider() const { return std::exchange(place_->wider, Tensor
 Tensor Variable::take_sum() const {
   ops::SummedGradient& sum = gathered();
   if (sum.second.defined()) sum = std::move(sum).sum();
-  return sum.first.defined() && sum.first.is_unique() ? std::exchange(sum.first, Tensor()) : Tensor();
+  if (!sum.first.defined() || !tape().holds_alone(sum.first)) return {};
+  Tensor taken = std::exchange(sum.first, Tensor());
+  if (taken.is_unique()) return taken;
+  // What gradients of weights are yet to be computed from stays as it is.
+  Tensor copy = Tensor::empty(taken.device(), taken.shape(), {.dtype = taken.dtype(), .layout = taken.layout()});
+  copy.copy_from(taken);
+  return copy;
 }
 
 GradientSink Variable::gradient_sink() const {

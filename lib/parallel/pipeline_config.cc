@@ -61,8 +61,9 @@ PipelineSchedule read_schedule(ConfigReader& options) {
   for (const PipelineSchedule schedule : kPipelineSchedules) names.emplace_back(schedule_name(schedule));
   const std::string name =
       options.one_of("schedule", names, names.front(),
-                     "1f1b: a micro-batch goes back as soon as it can, so that few are held; zero_bubble: that, and "
-                     "the gradients of weights while a device would wait; gpipe: all go forward, then all back");
+                     "1f1b: a micro-batch goes back as soon as it can, so that few are held; zero_bubble: that, with "
+                     "gradients of weights in passes of their own, so that devices wait less; gpipe: all go forward, "
+                     "then all back");
   return kPipelineSchedules[std::ranges::find(names, name) - names.begin()];
 }
 

@@ -138,15 +138,19 @@ PipelineCut cut_by_cost(std::span<const UnitCost> units, const PipelineStep& ste
   const auto of = [&](nn::StageRange range) {
     return units.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.end - range.begin));
   };
-  std::vector<int64_t> in_flight;
-  for (int s = 0; s < step.stages; ++s) in_flight.push_back(most_in_flight(actions_of(step, s)));
+  std::vector<std::set<HeldMicroBatches>> held;
+  for (int s = 0; s < step.stages; ++s) held.push_back(held_in(actions_of(step, s)));
   const auto bytes = [&](int stage, nn::StageRange range) {
-    int64_t held = 0, most = 0;
+    int64_t kept = 0, kept_for_weights = 0, fixed = 0, most = 0, most_kept = 0;
     for (const UnitCost& unit : of(range)) {
-      held += unit.fixed_bytes + unit.kept_bytes * in_flight[static_cast<size_t>(stage)];
+      fixed += unit.fixed_bytes;
+      kept += unit.kept_bytes;
+      kept_for_weights += unit.kept_for_weights_bytes;
       most = std::max(most, unit.most_bytes);
     }
-    return static_cast<double>(held + most);
+    for (const auto& [whole, weights] : held[static_cast<size_t>(stage)])
+      most_kept = std::max(most_kept, whole * kept + weights * kept_for_weights);
+    return static_cast<double>(fixed + most_kept + most);
   };
   const auto seconds = [&](int stage, nn::StageRange range) {
     if (limit_bytes > 0 && bytes(stage, range) > static_cast<double>(limit_bytes)) return kImpossible;

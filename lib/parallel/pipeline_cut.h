@@ -36,7 +36,9 @@ struct UnitCost {
   double seconds = 0;       ///< forward and backward, of one micro-batch
   int64_t fixed_bytes = 0;  ///< weights, gradients, the optimizer's state
   int64_t kept_bytes = 0;   ///< that a micro-batch holds between its forward and its backward pass
-  int64_t most_bytes = 0;   ///< that a pass takes beside these, at its peak
+  /// The same between the backward passes of data and weights, where these are two.
+  int64_t kept_for_weights_bytes = 0;
+  int64_t most_bytes = 0;  ///< that a pass takes beside these, at its peak
 };
 
 /// The cut into consecutive units, at least one a stage, whose slowest stage takes the least time. With a limit of

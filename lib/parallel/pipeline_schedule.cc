@@ -45,8 +45,8 @@ std::vector<StageAction> actions_of(const PipelineStep& step, int stage) {
   // So many micro-batches are on their way behind this stage before the first gradient can come back.
   const int64_t warm_up = std::min<int64_t>(step.stages - 1 - stage, count);
   const bool weights_apart = step.schedule == PipelineSchedule::zero_bubble && stage > 0;
-  // So many gradients of weights are kept for when nothing else can be done: a stage then holds as many micro-batches
-  // as the first one, and what goes back isn't held up until the pipeline is full.
+  // So many micro-batches' gradients of weights are left for the end, when nothing else is to be done, so that nothing
+  // that goes back is held up by them while the pipeline fills.
   const int64_t kept = std::min<int64_t>(stage, count);
   add(actions, Kind::forward, 0, warm_up);
   for (int64_t m = 0; m < count; ++m) {
@@ -58,14 +58,17 @@ std::vector<StageAction> actions_of(const PipelineStep& step, int stage) {
   return actions;
 }
 
-int64_t most_in_flight(std::span<const StageAction> actions) {
-  int64_t held = 0, most = 0;
+std::set<HeldMicroBatches> held_in(std::span<const StageAction> actions) {
+  std::set<HeldMicroBatches> all;
+  HeldMicroBatches held;
   for (const auto& [kind, micro_batch] : actions) {
-    if (kind == Kind::forward) ++held;
-    if (kind == Kind::backward || kind == Kind::backward_weights) --held;
-    most = std::max(most, held);
+    if (kind == Kind::forward) ++held.whole;
+    if (kind == Kind::backward || kind == Kind::backward_data) --held.whole;
+    if (kind == Kind::backward_data) ++held.weights;
+    if (kind == Kind::backward_weights) --held.weights;
+    all.insert(held);
   }
-  return most;
+  return all;
 }
 
 double predicted_bubble(const PipelineStep& step, std::span<const StageSeconds> stages) {

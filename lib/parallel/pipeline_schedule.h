@@ -1,6 +1,8 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,8 +13,9 @@ namespace dptrain::parallel {
 enum class PipelineSchedule {
   gpipe,                 ///< all forward, then all backward (Huang et al., "GPipe", 2019)
   one_forward_one_back,  ///< as early as there is a gradient, one back for each forward (Narayanan et al., 2019)
-  /// That, and the gradients of weights, which no other stage waits for, while a stage would wait: ZB-H1 (Qi et al.,
-  /// "Zero Bubble Pipeline Parallelism", 2023). The first stage, whose gradients none waits for, does as before.
+  /// That, with the gradients of weights, which no other stage waits for, in passes of their own, behind what others do
+  /// wait for: ZB-H1 (Qi et al., "Zero Bubble Pipeline Parallelism", 2023). The first stage, whose gradients nobody
+  /// waits for, does as before.
   zero_bubble
 };
 inline constexpr PipelineSchedule kPipelineSchedules[] = {PipelineSchedule::one_forward_one_back,
@@ -48,9 +51,16 @@ struct PipelineStep {
 /// 2..., so that gradients are added in one order whatever the schedule.
 std::vector<StageAction> actions_of(const PipelineStep& step, int stage);
 
-/// The most micro-batches whose forward pass is done and whose backward passes aren't: what a stage keeps activations
-/// of.
-int64_t most_in_flight(std::span<const StageAction> actions);
+/// Micro-batches that a stage keeps something of at a moment of a step.
+struct HeldMicroBatches {
+  int64_t whole = 0;    ///< whose forward pass is done, and no backward pass
+  int64_t weights = 0;  ///< whose backward_data is done, and backward_weights isn't
+
+  auto operator<=>(const HeldMicroBatches&) const = default;
+};
+
+/// All that there is in a step, each once.
+std::set<HeldMicroBatches> held_in(std::span<const StageAction> actions);
 
 /// Seconds of one micro-batch on a stage.
 struct StageSeconds {
@@ -60,8 +70,9 @@ struct StageSeconds {
 };
 
 /// The share of the stages' time in a step that they wait, where a micro-batch takes so long on each of them and
-/// messages take no time: (S - 1) / (M + S - 1) for S equal stages and M micro-batches, and (S - 1) / (3 M + S - 1) by
-/// `zero_bubble` whose three passes take the same time. 0 where nothing takes time.
+/// messages take no time: (S - 1) / (M + S - 1) for S equal stages and M micro-batches, and by `zero_bubble`, of as
+/// many micro-batches as stages or more, whose three passes take the same time, (S - 1) / (3 M + S - 1). 0 where
+/// nothing takes time.
 double predicted_bubble(const PipelineStep& step, std::span<const StageSeconds> stages);
 
 }  // namespace dptrain::parallel

@@ -16,7 +16,7 @@ namespace dptrain::parallel {
 /// What a stage has spent in its steps, as its rank's thread has seen it.
 struct StageTimes {
   double forward_s = 0;
-  double backward_s = 0;
+  double backward_s = 0;          ///< without what is below
   double backward_weights_s = 0;  ///< in passes of their own
   double waiting_s = 0;           ///< for activations and gradients
   int64_t micro_batches = 0;

@@ -101,6 +101,9 @@ class Profile {
       cost.kept_bytes = allocator.in_use().total_bytes() - before;
       output = outputs.front();
       go_back(tape, std::move(outputs));
+      // With the output, as with what is kept until then: the next unit's weights may read it.
+      cost.kept_for_weights_bytes = allocator.in_use().total_bytes() - before;
+      tape.backward_weights();
     });
     device_.synchronize();
     cost.most_bytes = std::max<int64_t>(0, peak.total_bytes() - before - cost.kept_bytes);
@@ -113,13 +116,19 @@ class Profile {
     for (const OperatorCost& cost : device_.operator_log()->costs()) seconds += operator_s_ ? operator_s_(cost) : 1;
     return seconds;
   }
-  /// The output is as good a gradient as any.
+  /// As far as to the gradient of the input. The output is as good a gradient as any, in memory of its own.
   static void go_back(Tape& tape, std::vector<Variable> outputs) {
     std::vector<Tape::Root> roots;
-    for (Variable& made : outputs)
-      if (made.requires_gradient()) roots.push_back({.output = made.without_value(), .gradient = made.value()});
+    for (Variable& made : outputs) {
+      if (!made.requires_gradient()) continue;
+      const Tensor& value = made.value();
+      Tensor gradient =
+          Tensor::empty(value.device(), value.shape(), {.dtype = value.dtype(), .layout = value.layout()});
+      gradient.copy_from(value);
+      roots.push_back({.output = made.without_value(), .gradient = std::move(gradient)});
+    }
     outputs.clear();
-    tape.backward(std::move(roots));
+    tape.backward_data(std::move(roots));
   }
   nn::ForwardContext context(Tape& tape) const {
     return {.tape = tape,

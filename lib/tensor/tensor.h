@@ -51,7 +51,10 @@ class Tensor {
   std::byte* raw() const { return static_cast<std::byte*>(storage_->data()) + offset_bytes_; }
 
   /// Whether no other tensor shares the memory, so that changing it in place surprises nobody.
-  bool is_unique() const { return storage_.use_count() == 1; }
+  bool is_unique() const { return holders() == 1; }
+  /// Tensors that share the memory, this one included.
+  int64_t holders() const { return storage_.use_count(); }
+  bool shares_memory_with(const Tensor& other) const { return storage_ == other.storage_; }
 
   /// The same memory as another device that reads and writes it sees it: one core of its CPU worker, or the worker.
   Tensor seen_from(Device& device) const;

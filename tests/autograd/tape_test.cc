@@ -7,6 +7,7 @@
 #include "autograd/elementwise.h"
 #include "autograd/linear.h"
 #include "autograd/reduce.h"
+#include "ops/add.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
 #include "support/test_parameter.h"
@@ -169,6 +170,34 @@ TEST_F(Tapes, WeightsMayGetTheirGradientsInAPassOfTheirOwn) {
   EXPECT_EQ(gradients(true), gradients(false));
 }
 
+/// Both sides of an addition get one tensor: an operator that adds to it in its own pass finds it as it does in one
+/// walk, so that it computes the same, and what weights' gradients are yet to be computed from stays as it is.
+TEST_F(Tapes, WhatIsKeptForWeightsIsNoOthersToChange) {
+  const auto gradients = [this](bool apart) {
+    Parameter &first = weight("first", 0.3f), &last = weight("last", 0.7f);
+    Tape tape(Tape::Mode::record);
+    const Variable value = times(ones(tape, true), first);
+    bool found = false;
+    const Variable same = tape.record(value.value(), {value}, [&, value](const Tensor& gradient) {
+      Tensor sum = value.take_sum();
+      found = sum.defined();
+      if (found) ops::add_into(sum, gradient);
+      value.add_gradient(sum);
+    });
+    std::vector<Tape::Root> roots;
+    roots.push_back({.output = autograd::sum(autograd::add(value, times(same, last))), .gradient = one()});
+    if (apart) {
+      tape.backward_data(std::move(roots));
+      tape.backward_weights();
+    } else {
+      tape.backward(std::move(roots));
+    }
+    EXPECT_TRUE(found);
+    return std::vector{values_of(first.gradient()), values_of(last.gradient())};
+  };
+  EXPECT_EQ(gradients(true), gradients(false));
+}
+
 TEST_F(Tapes, WhatTheWeightsPassReadsIsReleasedOnItsWay) {
   const std::vector<Parameter*> weights = {&weight("a"), &weight("b"), &weight("c")};
   const auto activations = [&] { return device_->allocator().in_use()[MemoryPurpose::activations]; };
@@ -180,7 +209,7 @@ TEST_F(Tapes, WhatTheWeightsPassReadsIsReleasedOnItsWay) {
     output = times(output, *of_layer);
     // A marker that notes what is in use when the pass comes by, with the later layers behind it.
     output = tape.record(output.value(), {output}, [&, output = output.without_value()](const Tensor& gradient) {
-      tape.in_weights_pass([&] { in_use.push_back(activations()); });
+      tape.in_weights_pass(gradient, [&](const Tensor&) { in_use.push_back(activations()); });
       output.add_gradient(gradient);
     });
   }

@@ -83,5 +83,17 @@ TEST(PipelineCut, ActivationsCountAsOftenAsAScheduleHoldsThem) {
   EXPECT_EQ(text_of(cut_by_cost(units, step, 160)), "0-2 2-4") << "nothing fits";
 }
 
+TEST(PipelineCut, WhatWaitsForGradientsOfWeightsCountsAsWell) {
+  std::vector<UnitCost> units = units_of({1, 1, 1, 1});
+  for (UnitCost& unit : units) {
+    unit.kept_bytes = 10;
+    unit.kept_for_weights_bytes = 25;
+  }
+  // Two micro-batches on the first stage; on the second one, weights wait for two.
+  const PipelineStep step{.schedule = PipelineSchedule::zero_bubble, .stages = 2, .micro_batches = 8};
+  EXPECT_EQ(text_of(cut_by_cost(units, step, 100)), "0-2 2-4");
+  EXPECT_EQ(text_of(cut_by_cost(units, step, 99)), "0-3 3-4");
+}
+
 }  // namespace pipeline_cut_test
 }  // namespace dptrain::parallel

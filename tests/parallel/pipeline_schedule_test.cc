@@ -94,13 +94,22 @@ TEST(PipelineSchedule, EveryMicroBatchGoesForwardAndBackOnceInOrder) {
 
 TEST(PipelineSchedule, OneForwardOneBackHoldsNoMoreThanTheStagesBehindNeed) {
   for (int stage = 0; stage < 4; ++stage) {
-    const auto held = [&](PipelineSchedule schedule) {
-      return most_in_flight(actions_of({.schedule = schedule, .stages = 4, .micro_batches = 8}, stage));
+    const auto most = [&](PipelineSchedule schedule) {
+      return *held_in(actions_of({.schedule = schedule, .stages = 4, .micro_batches = 8}, stage)).rbegin();
     };
-    EXPECT_EQ(held(k1f1b), 4 - stage);
-    EXPECT_EQ(held(kZeroBubble), 4) << "as the first stage";
-    EXPECT_EQ(held(kGpipe), 8);
+    EXPECT_EQ(most(k1f1b), (HeldMicroBatches{.whole = 4 - stage, .weights = 0}));
+    EXPECT_EQ(most(kGpipe), (HeldMicroBatches{.whole = 8, .weights = 0}));
+    EXPECT_EQ(most(kZeroBubble), (HeldMicroBatches{.whole = 4 - stage, .weights = stage}));
   }
+}
+
+TEST(PipelineSchedule, ZeroBubbleHoldsAMicroBatchOfEachStage) {
+  for (int stage = 0; stage < 4; ++stage)
+    for (const auto& [whole, weights] :
+         held_in(actions_of({.schedule = kZeroBubble, .stages = 4, .micro_batches = 8}, stage))) {
+      EXPECT_LE(whole, 4 - stage);
+      EXPECT_LE(whole + weights, 4);
+    }
 }
 
 TEST(PipelineSchedule, TheBubbleOfEqualStagesIsThatOfTheFormula) {

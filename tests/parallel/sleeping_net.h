@@ -31,7 +31,7 @@ class SleepingLinear final : public nn::Module {
     if (!context.training) return y;
     sleep(sleeps_.forward_s);
     return context.tape.record(y.value(), {y}, [sleeps = sleeps_, y = y.without_value()](const Tensor& gradient) {
-      y.tape().in_weights_pass([=] { sleep(sleeps.weights_s); });
+      y.tape().in_weights_pass(gradient, [=](const Tensor&) { sleep(sleeps.weights_s); });
       sleep(sleeps.backward_s);
       y.add_gradient(gradient);
     });
