@@ -47,6 +47,7 @@ OURS = {
     "kvstore, dist_sync": "{name: kvstore, type: dist_sync}",
     # Whose averagings come every eighth step.
     "local_sgd": "local_sgd",
+    "local_sgd, powersgd": "{name: local_sgd, compress: {name: powersgd, rank: 4}}",
 }
 PEER = "pytorch ddp, gloo"
 # Of the faster of these ways, which end in the same bits, over PyTorch's: the median of the rounds, over links of this rate.

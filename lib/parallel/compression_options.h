@@ -4,7 +4,7 @@
 
 namespace dptrain::parallel {
 
-/// How gradients are made smaller before ranks exchange them.
+/// How gradients, or how far weights have come, are made smaller before ranks exchange them.
 struct CompressionOptions {
   enum class Method { none, bf16, fp16, powersgd, two_bit };
   Method method = Method::none;

@@ -10,17 +10,28 @@ namespace {
 /// Pieces of gradients that the memory of a few activations holds, and that are long for an update.
 constexpr BucketOptions kGradients{.bucket_mb = 4, .first_bucket_mb = 4};
 
+ReplicaDuties duties_of(const LocalSgd::Options& options) {
+  ReplicaDuties duties;
+  // What is compressed is seen as a whole, in their memory.
+  if (options.compress.method == CompressionOptions::Method::none) duties.gradients_held_by = kGradients;
+  return duties;
+}
+
 }  // namespace
 
 LocalSgd::LocalSgd(const StrategyContext& context, const Options& options)
-    : ReplicatedStrategy(context, [](int) { return ReplicaPart{.duties = {.gradients_held_by = kGradients}}; }),
+    : ReplicatedStrategy(context, [&](int) { return ReplicaPart{.duties = duties_of(options)}; }),
       averaging_(options.averaging),
+      multiplies_factors_(options.compress.method == CompressionOptions::Method::powersgd),
       means_(static_cast<size_t>(ranks())),
       steps_(team(), context.replica.steps_in_flight) {
   DPTRAIN_CHECK(context.batch_norm == BatchNormMode::local && context.shards == 0 && !context.replica.average_decay &&
                     context.replica.precision != Precision::fp16,
                 "replicas that train by themselves have something in common in every step");
-  ReplicaMean::Options of_mean{.outer = options.outer, .averages_state = options.averages_state};
+  ReplicaMean::Options of_mean{.outer = options.outer,
+                               .averages_state = options.averages_state,
+                               .compress = options.compress,
+                               .seed = context.replica.initialization.seed};
   for (int rank = 0; rank < world_size(); ++rank) {
     of_mean.has_gpus |= team().kind(rank) == DeviceKind::cuda;
     of_mean.unlike_ranks |= team().kind(rank) != team().kind(0);
@@ -76,6 +87,11 @@ void LocalSgd::average_on(int rank, bool with_outer_step) {
 
 void LocalSgd::average() {
   team().run("averaging the weights", [&](int rank) { average_on(rank, true); });
+}
+
+bool LocalSgd::has_comparable_weights(int rank) {
+  // cuBLAS promises the same bits on GPUs of one model alone.
+  return !mean(rank).is_apart() && (!multiplies_factors_ || team().device(rank).kind() == DeviceKind::cpu);
 }
 
 void LocalSgd::swap_average(int rank) {

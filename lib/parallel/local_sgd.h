@@ -21,11 +21,12 @@ namespace dptrain::parallel {
 /// step they are the same training, but for rounding.
 class LocalSgd final : public ReplicatedStrategy {
  public:
-  /// Of a mean: an outer step, and whether what optimizers keep is averaged, too.
+  /// Of a mean: an outer step, whether what optimizers keep is averaged, too, and what weights are sent as.
   struct Options {
     AveragingSteps averaging = {};
     OuterStep outer = {};
     bool averages_state = true;
+    CompressionOptions compress = {};
   };
   LocalSgd(const StrategyContext& context, const Options& options);
 
@@ -40,8 +41,9 @@ class LocalSgd final : public ReplicatedStrategy {
  private:
   void share_weights(int) override {}
   void swap_average(int rank) override;
-  bool has_comparable_weights(int rank) override { return !mean(rank).is_apart(); }
-  void restore_dealt_out(int rank, const TrainingState& state) override { mean(rank).load_state(state.replicas); }
+  bool has_comparable_weights(int rank) override;
+  void restore_dealt_out(int rank, const TrainingState& state) override { mean(rank).load_state(state); }
+  std::vector<nn::NamedValues> compression_state(int rank) override { return mean(rank).gather_compression_state(); }
   void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
   void average_on(int rank, bool with_outer_step);
   ReplicaMean& mean(int rank) { return *means_[static_cast<size_t>(rank)]; }
@@ -49,6 +51,7 @@ class LocalSgd final : public ReplicatedStrategy {
   void swap_all(ReplicaMean::Shown shown);
 
   AveragingSteps averaging_;
+  bool multiplies_factors_;                          ///< each rank for itself, of PowerSGD
   std::vector<std::unique_ptr<ReplicaMean>> means_;  ///< by rank
   StepsUnderWay steps_;
 };

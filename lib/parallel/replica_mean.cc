@@ -53,7 +53,17 @@ ReplicaMean::ReplicaMean(Replica& replica, Communicator& communicator, const Opt
   evaluated_ = held_.size();
   for (const optim::OptimizerState& state : replica.optimizer_state()) held_.push_back({state.name, state.values});
   averaged_ = options.averages_state ? held_.size() : evaluated_;
-  if (options.outer.is_plain()) return;
+  const bool compresses = options.compress.method != CompressionOptions::Method::none && communicator.size() > 1;
+  if (compresses) {
+    compression_ = std::make_unique<GradientCompression>(
+        GradientCompression::Context{
+            .model = replica.model(), .communicator = communicator, .loss_factor = {}, .seed = options.seed},
+        options.compress);
+    buckets_ = std::make_unique<GradientBuckets>(
+        replica.model(), BucketOptions{},
+        [this](const Bucket& bucket, int priority) { return compression_->sum_of(bucket, priority); });
+  }
+  if (options.outer.is_plain() && !compresses) return;
   const TensorOptions kept{.purpose = MemoryPurpose::optimizer};
   anchor_ = Tensor::zeros(replica.device(), weights.shape(), kept);
   if (options.outer.momentum > 0) velocity_ = Tensor::zeros(replica.device(), weights.shape(), kept);
@@ -77,12 +87,15 @@ void ReplicaMean::wait_until_idle() {
   communicator_.barrier();
 }
 
+double ReplicaMean::share() const {
+  // States that differ where weights don't count alike.
+  if (all_samples_ == 0) return 1.0 / communicator_.size();
+  return static_cast<double>(own_samples_) / static_cast<double>(all_samples_);
+}
+
 Tensor ReplicaMean::mean_of(const Held& held, float factor) {
   const Tensor mean = Tensor::zeros(replica_.device(), held.values.shape(), {.purpose = MemoryPurpose::workspace});
-  // States that differ where weights don't count alike.
-  const double share = all_samples_ > 0 ? static_cast<double>(own_samples_) / static_cast<double>(all_samples_)
-                                        : 1.0 / communicator_.size();
-  ops::approach(mean, held.values, factor * static_cast<float>(share));
+  ops::approach(mean, held.values, factor * static_cast<float>(share()));
   if (communicator_.size() == 1) return mean;
   wait_until_idle();
   communicator_.all_reduce(comm_buffer(mean));
@@ -100,30 +113,65 @@ void ReplicaMean::set_anchor() {
   if (anchor_.defined()) anchor_.copy_from(replica_.model().weights());
 }
 
+Tensor ReplicaMean::compressed_gradient() {
+  const Tensor& weights = held_.front().values;
+  const Tensor back = Tensor::empty(replica_.device(), weights.shape(), {.purpose = MemoryPurpose::workspace});
+  back.copy_from(anchor_);
+  ops::sgd_step(back, weights, {}, {.learning_rate = 1});
+  const nn::Model& model = replica_.model();
+  const Tensor& gradient = model.gradients();
+  gradient.fill_zero();
+  ops::approach(gradient, back, static_cast<float>(share()));
+  wait_until_idle();
+  if (options_.has_gpus) {
+    buckets_->finish_apart([this] { wait_until_idle(); });
+    return gradient;
+  }
+  buckets_->begin_step();
+  for (const Parameter* parameter : model.parameters()) buckets_->gradient_ready(*parameter);
+  buckets_->finish();
+  return gradient;
+}
+
+void ReplicaMean::take_others() {
+  if (communicator_.size() == 1) return;
+  for (size_t i = 1; i < averaged_; ++i) held_[i].values.copy_from(mean_of(held_[i], 1));
+}
+
 void ReplicaMean::take() {
-  if (communicator_.size() > 1)
-    for (size_t i = 0; i < averaged_; ++i) held_[i].values.copy_from(mean_of(held_[i], 1));
+  if (compression_) return take_compressed({});
+  if (communicator_.size() > 1) held_.front().values.copy_from(mean_of(held_.front(), 1));
+  take_others();
   set_anchor();
   end_averaging();
 }
 
+void ReplicaMean::take_compressed(const OuterStep& step) {
+  ops::sgd_step(anchor_, compressed_gradient(), step.momentum > 0 ? velocity_ : Tensor(),
+                {.learning_rate = step.learning_rate, .momentum = step.momentum, .nesterov = step.momentum > 0});
+  end_outer_step();
+}
+
 void ReplicaMean::take_outer_step() {
+  if (compression_) return take_compressed(options_.outer);
   if (!anchor_.defined()) return take();
-  const Tensor& weights = held_.front().values;
   // With a weight decay of 1 the gradient is how far the anchor lies from the mean.
   ops::sgd_step(anchor_, mean_of(held_.front(), -1), velocity_,
                 {.learning_rate = options_.outer.learning_rate,
                  .momentum = options_.outer.momentum,
                  .weight_decay = 1,
                  .nesterov = options_.outer.momentum > 0});
+  end_outer_step();
+}
+
+void ReplicaMean::end_outer_step() {
   if (options_.unlike_ranks) {
     wait_until_idle();
     communicator_.broadcast(comm_buffer(anchor_), 0);
     wait_until_idle();
   }
-  weights.copy_from(anchor_);
-  if (communicator_.size() > 1)
-    for (size_t i = 1; i < averaged_; ++i) held_[i].values.copy_from(mean_of(held_[i], 1));
+  held_.front().values.copy_from(anchor_);
+  take_others();
   end_averaging();
 }
 
@@ -186,7 +234,13 @@ std::vector<nn::NamedValues> ReplicaMean::gather_state() {
   return state;
 }
 
-void ReplicaMean::load_state(const std::vector<nn::NamedValues>& state) {
+std::vector<nn::NamedValues> ReplicaMean::gather_compression_state() {
+  return compression_ ? compression_->gather_state() : std::vector<nn::NamedValues>();
+}
+
+void ReplicaMean::load_state(const TrainingState& training) {
+  if (compression_) compression_->load_state(training.compression);
+  const std::vector<nn::NamedValues>& state = training.replicas;
   const nn::Model& model = replica_.model();
   const std::string& first = model.parameters()[0]->name();
   own_samples_ = all_samples_ = 0;

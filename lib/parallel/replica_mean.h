@@ -1,10 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "nn/named_values.h"
+#include "parallel/gradient_buckets.h"
+#include "parallel/gradient_compression.h"
 #include "parallel/replica.h"
 
 namespace dptrain::parallel {
@@ -21,14 +24,17 @@ struct OuterStep {
 
 /// One rank's end of the mean over ranks of what replicas hold when they train by themselves: weights, running
 /// statistics and, unless each keeps its own, the optimizer's state; each as many times as it has samples since the
-/// last mean. Used by the rank's thread; every rank makes the same calls.
+/// last mean. Where weights are compressed, what is sent is how far they have come since the last mean, as a gradient
+/// is; all else is sent as it is. Used by the rank's thread; every rank makes the same calls.
 class ReplicaMean {
  public:
   struct Options {
     OuterStep outer = {};
-    bool averages_state = true;  ///< what the optimizer keeps, too
-    bool has_gpus = false;       ///< some rank's device is one
-    bool unlike_ranks = false;   ///< ranks are of several kinds, which round an outer step otherwise
+    bool averages_state = true;        ///< what the optimizer keeps, too
+    CompressionOptions compress = {};  ///< of weights on their way; on one device, where they go nowhere, there is none
+    uint64_t seed = 0;                 ///< of PowerSGD's first directions
+    bool has_gpus = false;             ///< some rank's device is one
+    bool unlike_ranks = false;         ///< ranks are of several kinds, which round an outer step otherwise
   };
   ReplicaMean(Replica& replica, Communicator& communicator, const Options& options);
 
@@ -46,13 +52,15 @@ class ReplicaMean {
   void swap(Shown shown);
 
   /// On rank 0, as far as replicas differ, what each of them holds: "weights.1.conv1.weight", "exp_avg.1.conv1.weight",
-  /// "running.1", all running statistics in one, and "samples.1", those that it counts for; and of outer steps
-  /// "anchor.conv1.weight", where the last one ended, and "velocity.conv1.weight". Nothing elsewhere. Replicas aren't
-  /// swapped.
+  /// "running.1", all running statistics in one, and "samples.1", those that it counts for; and of outer steps, and
+  /// compressed ones, "anchor.conv1.weight", where the last one ended, and "velocity.conv1.weight". Nothing elsewhere.
+  /// Replicas aren't swapped.
   std::vector<nn::NamedValues> gather_state();
+  /// On rank 0, what compression carries along: GradientCompression::gather_state.
+  std::vector<nn::NamedValues> gather_compression_state();
   /// Goes on from there, once replicas have been given their mean. Of another number of ranks they go on from that.
   /// Throws 65 where a tensor is missing, or has another shape.
-  void load_state(const std::vector<nn::NamedValues>& state);
+  void load_state(const TrainingState& training);
 
  private:
   struct Held {
@@ -72,6 +80,16 @@ class ReplicaMean {
   Range apart(Shown shown) const;
   /// The mean of what ranks hold there, times `factor`.
   Tensor mean_of(const Held& held, float factor);
+  /// Of this replica in a mean: that of its samples.
+  double share() const;
+  /// How far the mean lies from the anchor, backwards: the gradient of an outer step. Compressed, in the memory of the
+  /// model's gradients.
+  Tensor compressed_gradient();
+  void take_compressed(const OuterStep& step);
+  /// The weights become the anchor, which has made an outer step.
+  void end_outer_step();
+  /// What becomes the mean beside the weights.
+  void take_others();
   /// Kernels are loaded, and steps recorded, while no collective is under way: a GPU may wait for all that it is at
   /// work on to do so, and a collective for another rank of this process that does the same.
   void wait_until_idle();
@@ -83,11 +101,13 @@ class ReplicaMean {
   Replica& replica_;
   Communicator& communicator_;
   Options options_;
-  std::vector<Held> held_;    ///< weights, running statistics where there are some, what the optimizer keeps
-  size_t evaluated_ = 1;      ///< of these the first so many
-  size_t averaged_ = 1;       ///< and so many become the mean
-  Tensor anchor_;             ///< flat, as the weights lie; undefined where outer steps are plain
-  Tensor velocity_;           ///< the same; undefined without momentum
+  std::vector<Held> held_;  ///< weights, running statistics where there are some, what the optimizer keeps
+  size_t evaluated_ = 1;    ///< of these the first so many
+  size_t averaged_ = 1;     ///< and so many become the mean
+  Tensor anchor_;    ///< flat, as the weights lie; undefined where outer steps are plain and nothing is compressed
+  Tensor velocity_;  ///< the same; undefined without momentum
+  std::unique_ptr<GradientCompression> compression_;  ///< null: none
+  std::unique_ptr<GradientBuckets> buckets_;          ///< of what is compressed
   std::vector<Tensor> kept_;  ///< while replicas are swapped, what this one has of each, from `kept_from_` on
   size_t kept_from_ = 0;
   bool states_differ_ = false;

@@ -50,6 +50,14 @@ Make read_data_parallel(ConfigReader& options, const StrategyRequest& request, S
   return [read](const StrategyContext& context) { return std::make_unique<DataParallel>(context, read); };
 }
 
+CompressionOptions read_compression_of(ConfigReader& options, const StrategyRequest& request) {
+  const CompressionOptions read = read_compression(options);
+  if (read.method == CompressionOptions::Method::two_bit && request.devices > ops::kMostTwoBitRanks)
+    options.mistake("compress", fmt::format("two_bit adds up the signs of at most {} devices", ops::kMostTwoBitRanks),
+                    fmt::format("{}", request.devices), "choose bf16 or powersgd");
+  return read;
+}
+
 /// Of ddp over processes whose devices are no ranks: what is said of ranks.
 void refuse_inside(ConfigReader& options, const Ddp::Options& ddp) {
   const BucketOptions usual;
@@ -97,11 +105,8 @@ Make read_ddp(ConfigReader& options, const StrategyRequest& request, StrategySpe
                                     "is zero");
   ddp.shard_optimizer = options.boolean("shard_optimizer", false,
                                         "each device has optimizer state for its part of the weights alone (ZeRO-1)");
-  ddp.compress = read_compression(options);
+  ddp.compress = read_compression_of(options, request);
   spec.compression = ddp.compress.method;
-  if (ddp.compress.method == CompressionOptions::Method::two_bit && request.devices > ops::kMostTwoBitRanks)
-    options.mistake("compress", fmt::format("two_bit adds up the signs of at most {} devices", ops::kMostTwoBitRanks),
-                    fmt::format("{}", request.devices), "choose bf16 or powersgd");
   const std::vector<std::string> insides = {"none", "data_parallel"};
   const bool is_inside =
       options.one_of("inside", insides, insides[0],
@@ -167,7 +172,7 @@ Make read_kvstore(ConfigReader& options, const StrategyRequest&, StrategySpec& s
   return [store](const StrategyContext& context) { return std::make_unique<KvStore>(context, store); };
 }
 
-Make read_local_sgd(ConfigReader& options, const StrategyRequest&, StrategySpec& spec) {
+Make read_local_sgd(ConfigReader& options, const StrategyRequest& request, StrategySpec& spec) {
   LocalSgd::Options read;
   AveragingSteps& averaging = read.averaging;
   averaging.period = options.integer(
@@ -176,10 +181,15 @@ Make read_local_sgd(ConfigReader& options, const StrategyRequest&, StrategySpec&
   averaging.warmup_steps = options.integer(
       "warmup_steps", averaging.warmup_steps,
       {.min = 0, .max = kMostSteps, .help = "of a training's first steps the weights are averaged after every one"});
+  read.compress = read_compression_of(options, request);
+  // Which isn't compressed, and would be most of what is sent.
   const std::vector<std::string> states = {"averaged", "own"};
+  const bool compresses = read.compress.method != CompressionOptions::Method::none;
   read.averages_state =
-      options.one_of("optimizer_state", states, states[0],
-                     "what optimizers keep: averaged with the weights, or each device's own") == states[0];
+      options.one_of("optimizer_state", states, states[compresses ? 1 : 0],
+                     "what optimizers keep: averaged with the weights, or each device's own, which is the default with "
+                     "compress") == states[0];
+  options.default_varies("optimizer_state");
   OuterStep& outer = read.outer;
   outer.learning_rate =
       options.number("outer_learning_rate", outer.learning_rate,

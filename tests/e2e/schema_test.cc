@@ -67,7 +67,7 @@ TEST_F(SchemaTest, DescribesEveryOptionOfAResolvedConfiguration) {
       {"strategy={name: ddp, compress: {name: two_bit, threshold: 0.5}}"},
       {"strategy={name: kvstore, type: local}"},
       {"strategy={name: local_sgd, period: 4, warmup_steps: 20, optimizer_state: own, outer_learning_rate: 0.7, "
-       "outer_momentum: 0.9}"},
+       "outer_momentum: 0.9, compress: {name: powersgd, rank: 2}}"},
       {"strategy={name: kvstore, type: dist_sync, servers: 0}"},
       {"strategy={name: kvstore, type: dist_async, max_staleness: 3}"},
       {"strategy={name: model_parallel, micro_batches: 8, schedule: gpipe}"},

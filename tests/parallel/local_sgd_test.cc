@@ -343,6 +343,104 @@ TEST(LocalSgd, OptimizersMayKeepWhatIsTheirOwn) {
   expect_same_bits(other.strategy().state_dict(), averaged.strategy().state_dict());
 }
 
+constexpr CompressionOptions kCompressions[] = {{.method = CompressionOptions::Method::bf16},
+                                                {.method = CompressionOptions::Method::fp16},
+                                                {.method = CompressionOptions::Method::powersgd, .rank = 1},
+                                                {.method = CompressionOptions::Method::two_bit}};
+
+/// What hasn't been sent is kept, so that with it the weights are the mean.
+TEST(LocalSgd, OfCompressedWeightsNothingIsLost) {
+  StrategyOptions options = options_with({.period = 3});
+  Training whole(options);
+  whole.steps(1, 3);
+  const State mean = whole.strategy().state_dict();
+  for (const CompressionOptions& compress : kCompressions) {
+    SCOPED_TRACE(compression_name(compress.method));
+    options.local_sgd.compress = compress;
+    Training training(options);
+    const std::vector<double> before = weights_of(training.strategy().state_dict());
+    training.steps(1, 3);
+    EXPECT_TRUE(training.is_the_same_everywhere());
+    const TrainingState state = training.strategy().training_state();
+    // Of a gradient, which points back.
+    const bool keeps = !state.compression.empty();
+    double apart = 0, off = 0, moved = 0;
+    for (size_t t = 0, w = 0; t < mean.size(); ++t) {
+      if (mean[t].name.find("running_") != std::string::npos) {
+        EXPECT_EQ(state.model[t].values, mean[t].values) << mean[t].name << " is sent as it is";
+        continue;
+      }
+      for (size_t i = 0; i < mean[t].values.size(); ++i, ++w) {
+        double kept = 0;
+        for (int rank = 0; keeps && rank < kReplicas; ++rank) {
+          const std::string name = "residual." + std::to_string(rank) + "." + mean[t].name;
+          kept += std::ranges::find(state.compression, name, &nn::NamedValues::name)->values[i];
+        }
+        const double got = state.model[t].values[i], right = mean[t].values[i];
+        off += std::pow(got - kept - right, 2);
+        apart += std::pow(got - right, 2);
+        moved += std::pow(right - before[w], 2);
+      }
+    }
+    EXPECT_GT(apart, 0) << "it is lossy";
+    EXPECT_LT(std::sqrt(off / moved), keeps ? 1e-4 : 0.01);
+  }
+}
+
+TEST(LocalSgd, CompressedWeightsTakeFewerBytes) {
+  StrategyOptions options = options_with({.period = 2});
+  options.sgd.momentum = 0;
+  const auto bytes_with = [&](const CompressionOptions& compress) {
+    options.local_sgd.compress = compress;
+    Training training(options);
+    EXPECT_EQ(training.bytes_of_step(1), 0);
+    return static_cast<double>(training.bytes_of_step(2));
+  };
+  const double whole = bytes_with({});
+  EXPECT_LT(bytes_with(kCompressions[0]), 0.52 * whole);
+  EXPECT_LT(bytes_with(kCompressions[1]), 0.52 * whole);
+  EXPECT_LT(bytes_with(kCompressions[2]), 0.5 * whole);
+  EXPECT_LT(bytes_with(kCompressions[3]), 0.12 * whole);
+}
+
+/// As where nothing is compressed.
+TEST(LocalSgd, CompressedWeightsAreLookedAtAndGoOnFromACheckpoint) {
+  const Datasets data = digits(64, 64);
+  for (const CompressionOptions& compress : kCompressions)
+    for (const OuterStep& outer : {OuterStep{}, {.learning_rate = 0.7, .momentum = 0.9}}) {
+      SCOPED_TRACE(::testing::Message() << compression_name(compress.method) << ", " << outer.learning_rate);
+      StrategyOptions options = options_with({.period = 3, .warmup_steps = 1}, 3);
+      options.local_sgd.compress = compress;
+      options.local_sgd.outer = outer;
+      Training whole(options), looked_at(options);
+      whole.steps(1, 9);
+      for (int64_t step = 1; step <= 9; ++step) {
+        looked_at.step(step);
+        ASSERT_TRUE(looked_at.strategy().evaluate(*data.test, {.stopped = [] { return false; }}));
+        if (step != 4 && step != 6) continue;  // an averaging, and between two
+        const TrainingState state = looked_at.strategy().training_state();
+        Training resumed(options), one_device(options_with({.period = 3}, 1));
+        resumed.go_on(step, state);
+        resumed.steps(step + 1, 9);
+        expect_same_bits(resumed.strategy().state_dict(), whole.strategy().state_dict());
+        one_device.go_on(step, state);
+        expect_same_bits(one_device.strategy().state_dict(), state.model);
+      }
+      expect_same_bits(looked_at.strategy().state_dict(), whole.strategy().state_dict());
+    }
+}
+
+/// On one device there is nobody to send anything to.
+TEST(LocalSgd, OneDeviceCompressesNothing) {
+  StrategyOptions options = options_with({.period = 2}, 1);
+  Training plain(options);
+  options.local_sgd.compress = kCompressions[3];
+  Training compressed(options);
+  plain.steps(1, 4);
+  compressed.steps(1, 4);
+  expect_same_bits(compressed.strategy().state_dict(), plain.strategy().state_dict());
+}
+
 TEST(LocalSgd, AStateThatLacksATensorIsRefused) {
   StrategyOptions options = options_with({.period = 4});
   options.local_sgd.outer = {.learning_rate = 0.7, .momentum = 0.9};

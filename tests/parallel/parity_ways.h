@@ -4,6 +4,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -282,6 +283,19 @@ inline ParityWays ways_with_a_mean_of_replicas() {
     return way;
   };
   add("local_sgd");
+  // What is sent is how far the weights have come since the last mean, as gradients are in ddp; but by optimizers that
+  // have never seen what isn't sent, so that with momentum less of it is there after three steps.
+  using Method = CompressionOptions::Method;
+  for (const auto& [name, compress, bound] :
+       {std::tuple("local_sgd_bf16", CompressionOptions{.method = Method::bf16}, 0.02),
+        {"local_sgd_fp16", {.method = Method::fp16}, 0.002},
+        {"local_sgd_powersgd", {.method = Method::powersgd}, 0.8},
+        {"local_sgd_two_bit", {.method = Method::two_bit}, 0.8},
+        {"local_sgd_powersgd_whole", {.method = Method::powersgd, .rank = 1000}, 1e-4}}) {
+    ParityWay& way = add(name);
+    way.options.local_sgd.compress = compress;
+    way.lossy = bound;
+  }
   add("local_sgd_warming_up").options.local_sgd.averaging = {.period = 100, .warmup_steps = 100};
   ParityWay& micro_batches = add("local_sgd_micro_batches");
   micro_batches.options.micro_batches = kParityMicroBatches;

@@ -119,6 +119,8 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"lenet_kvstore_local", kLeNet, on(2, "{name: kvstore, type: local}")},
         Row{"lenet_local_sgd", kLeNet + "optimizer: adam\n", on(3, "{name: local_sgd, period: 1}")},
         Row{"resnet_local_sgd", kResNet, on(2, "{name: local_sgd, period: 1}")},
+        Row{"lenet_local_sgd_powersgd", kLeNet, on(3, "{name: local_sgd, period: 1, compress: powersgd}")},
+        Row{"resnet_local_sgd_bf16", kResNet, on(2, "{name: local_sgd, period: 1, compress: bf16}")},
         Row{"lenet_uneven", kLeNet, on(2, "ddp") + "split: [0.7, 0.3]\naccumulate: 2\n"},
         Row{"resnet_frozen", kResNet + "freeze: [conv1, bn1, layer1, layer3]\n", on(2, "ddp")},
         Row{"bert_frozen", kBert + "freeze: [bert]\n", on(3, "{name: model_parallel, stages: [1, 1, 1]}")},

@@ -39,6 +39,11 @@ INSTANTIATE_TEST_SUITE_P(
         Way{"find_unused", "lenet_ddp_2cpu", {1, 2}, strategy("{name: ddp, find_unused: true, bucket_mb: 0.1}")},
         Way{"kvstore", "lenet_ddp_2cpu", {2, 2}, strategy("{name: kvstore, type: device}")},
         Way{"local_sgd", "lenet_ddp_2cpu", {1, 2}, strategy("{name: local_sgd, period: 3}")},
+        Way{"local_sgd_powersgd",
+            "lenet_ddp_2cpu",
+            {1, 2},
+            strategy(
+                "{name: local_sgd, period: 3, compress: powersgd, outer_learning_rate: 0.7, outer_momentum: 0.9}")},
         Way{"shards", "lenet_ddp_2cpu", {2, 2}, {"--set", "shards=8"}},
         Way{"shards_of_six", "lenet_ddp_2cpu", {1, 1}, {"--set", "shards=6"}},
         Way{"accumulate", "lenet_ddp_2cpu", {1, 2}, {"--set", "accumulate=2"}},

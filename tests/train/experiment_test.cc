@@ -93,6 +93,22 @@ TEST(Experiment, AProcessThatServesReadsItByTheDevicesOfTheFirstOne) {
   EXPECT_TRUE(job.trains());
 }
 
+/// It isn't compressed, and would be most of what is sent.
+TEST(Experiment, OptimizersKeepTheirOwnStateWhereAveragingsAreCompressed) {
+  const auto state_with = [](const std::string& compress) {
+    const ConfigSession session(
+        config_of({"devices=cpu:0-1", "strategy={name: local_sgd, compress: " + compress + "}"}),
+        [](ConfigReader& reader) { read_experiment(reader, "test"); });
+    const std::string text = session.resolved_yaml();
+    const std::string key = "optimizer_state: ";
+    const size_t at = text.find(key) + key.size();
+    return text.substr(at, text.find_first_of(" \n,}", at) - at);
+  };
+  EXPECT_EQ(state_with("none"), "averaged");
+  EXPECT_EQ(state_with("two_bit"), "own");
+  EXPECT_EQ(state_with("powersgd, optimizer_state: averaged"), "averaged");
+}
+
 TEST(Experiment, ProcessesOfAHostMayHaveADeviceEach) {
   const auto devices_of = [](int process) {
     const std::vector<std::string> hosts = {"a", "b", "a", "b", "b"};
@@ -219,6 +235,7 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: local_sgd, optimizer_state: none}"}, {"strategy.optimizer_state", "averaged, own"});
   refused(config, {"strategy={name: local_sgd, outer_momentum: 1}"}, {"strategy.outer_momentum", "got 1"});
   refused(config, {"strategy={name: local_sgd, period: 0}"}, {"strategy.period", "from 1", "got 0"});
+  refused(config, {"strategy={name: local_sgd, compress: gzip}"}, {"strategy.compress", "powersgd", "gzip"});
   refused(config, {deferred, "optimizer=lamb"}, {"optimizer", "next_forward", "sgd, adam or adamw", "got lamb"});
   refused(config, {deferred, "shards=4"}, {"shards", "next_forward", "got 4"});
   refused(config, {"strategy={name: ddp, overlap: next_forward, shard_optimizer: true}"},

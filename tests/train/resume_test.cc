@@ -124,7 +124,12 @@ TEST(Resume, OfUpdatesThatAreDealtOut) {
 TEST(Resume, OfReplicasThatTrainByThemselves) {
   const char* outer = "outer_learning_rate: 0.7, outer_momentum: 0.9";
   for (const auto& [optimizer, more] :
-       {std::pair("{name: sgd, momentum: 0.9}", ""), {"adamw", ""}, {"sgd", outer}, {"adamw", "optimizer_state: own"}})
+       {std::pair("{name: sgd, momentum: 0.9}", ""),
+        {"adamw", ""},
+        {"sgd", outer},
+        {"adamw", "optimizer_state: own"},
+        {"adamw", "optimizer_state: own, compress: two_bit"},
+        {"sgd", "compress: {name: powersgd, rank: 2}, outer_learning_rate: 0.7, outer_momentum: 0.9"}})
     expect_resumes({std::string("strategy={name: local_sgd, period: 2, warmup_steps: 1, ") + more + "}",
                     std::string("optimizer=") + optimizer, "devices=[cpu:0-2]", "checkpoint={every_steps: 2}"});
 }
