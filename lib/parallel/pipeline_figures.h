@@ -12,8 +12,8 @@ struct PipelineFigures {
   std::vector<std::vector<std::string>> stages;  ///< the names of the model's stages that each of them holds
   int64_t micro_batches = 0;                     ///< of a step, those of `accumulate` included
   std::string schedule;
-  /// The share of the stages' time that they wait by the schedule alone: from the times that their passes took, or as if
-  /// all stages', and passes of data and weights, took equally long where they aren't known.
+  /// The share of the stages' time that they wait by the schedule alone: from the times that their passes took, or as
+  /// if all stages', and passes of data and weights, took equally long where they aren't known.
   double predicted_bubble = 0;
   /// The share that they waited for activations and gradients; unknown on GPUs, whose waiting no thread sees.
   std::optional<double> bubble = {};
