@@ -53,7 +53,6 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
     : ReplicatedStrategy(
           context, [&](int world_rank) { return ReplicaPart{.duties = duties_of(world_rank, context, options)}; }),
       find_unused_(options.find_unused),
-      multiplies_factors_(options.compress.method == CompressionOptions::Method::powersgd),
       is_of_text_(context.replica.input.text.has_value()),
       steps_(team(), context.replica.steps_in_flight) {
   recorded_counts_.resize(static_cast<size_t>(ranks()));
@@ -264,12 +263,8 @@ void Ddp::wait_until_idle(int rank) {
 }
 
 void Ddp::reduce_all_buckets(int rank) {
-  Replica& own = replica(rank);
-  GradientBuckets& buckets = *buckets_[static_cast<size_t>(rank)];
-  const InPhase communicating(own.clock(), Phase::communication);
-  buckets.begin_step();
-  for (const Parameter* parameter : own.model().parameters()) buckets.gradient_ready(*parameter);
-  buckets.finish();
+  const InPhase communicating(replica(rank).clock(), Phase::communication);
+  buckets_[static_cast<size_t>(rank)]->reduce_all();
 }
 
 void Ddp::start_in_buckets(int rank, const StepParts& parts) {
@@ -304,8 +299,7 @@ std::vector<nn::NamedValues> Ddp::compression_state(int rank) {
 }
 
 bool Ddp::has_comparable_weights(int rank) {
-  // cuBLAS promises the same bits on GPUs of one model alone.
-  return !multiplies_factors_ || team().device(rank).kind() == DeviceKind::cpu;
+  return compressions_.empty() || compressions_[static_cast<size_t>(rank)]->is_alike_everywhere();
 }
 
 void Ddp::share_weights(int rank) {

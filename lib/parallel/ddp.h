@@ -75,7 +75,6 @@ class Ddp final : public ReplicatedStrategy {
   void reduce_unrecorded(int rank, const StepParts& parts);
 
   bool find_unused_;
-  bool multiplies_factors_;  ///< each rank for itself, of PowerSGD
   bool is_of_text_;
   std::vector<std::unique_ptr<GradientCompression>> compressions_;  ///< by rank; empty where there is none
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;

@@ -135,6 +135,12 @@ void GradientBuckets::finish() {
   for (const auto& sum : sums_) sum->finish();
 }
 
+void GradientBuckets::reduce_all() {
+  begin_step();
+  std::ranges::fill(missing_, 0);
+  finish();
+}
+
 void GradientBuckets::finish_apart(const std::function<void()>& between) {
   for (const auto& sum : sums_) {
     sum->start();

@@ -63,8 +63,10 @@ class GradientBuckets {
   int bucket_of(const Parameter& parameter) const {
     return bucket_of_parameter_[static_cast<size_t>(parameter.index())];
   }
-  /// In place of begin_step, gradient_ready and finish: sums gradients that are all there, one bucket after the other,
-  /// and calls `between` after each part of an exchange.
+  // In place of begin_step, gradient_ready and finish, of gradients that are all there:
+  /// Sums all buckets at once.
+  void reduce_all();
+  /// Sums one bucket after the other, and calls `between` after each part of an exchange.
   void finish_apart(const std::function<void()>& between);
 
  private:

@@ -71,6 +71,10 @@ bool GradientCompression::can_be_recorded() const {
   return is_half && context_.communicator.can_be_recorded(format) && context_.communicator.can_be_recorded(DType::f32);
 }
 
+bool GradientCompression::is_alike_everywhere() const {
+  return options_.method != Method::powersgd || context_.model.device().kind() == DeviceKind::cpu;
+}
+
 Tensor GradientCompression::part(const Tensor& flat, const Parameter& parameter) const {
   return flat.window(context_.model.offset(parameter), parameter.shape(), parameter.layout());
 }

@@ -29,6 +29,10 @@ class GradientCompression {
   /// Whether its sums may be recorded with the device's work, as Communicator has it.
   bool can_be_recorded() const;
 
+  /// Whether sums are the same bits on all ranks. PowerSGD multiplies its factors on each, and cuBLAS promises the same
+  /// bits on GPUs of one model alone.
+  bool is_alike_everywhere() const;
+
   /// What this rank hasn't sent, flat, as the model's gradients lie; undefined where the method keeps nothing.
   const Tensor& residual() const { return residual_; }
 

@@ -22,7 +22,6 @@ ReplicaDuties duties_of(const LocalSgd::Options& options) {
 LocalSgd::LocalSgd(const StrategyContext& context, const Options& options)
     : ReplicatedStrategy(context, [&](int) { return ReplicaPart{.duties = duties_of(options)}; }),
       averaging_(options.averaging),
-      multiplies_factors_(options.compress.method == CompressionOptions::Method::powersgd),
       means_(static_cast<size_t>(ranks())),
       steps_(team(), context.replica.steps_in_flight) {
   DPTRAIN_CHECK(context.batch_norm == BatchNormMode::local && context.shards == 0 && !context.replica.average_decay &&
@@ -87,11 +86,6 @@ void LocalSgd::average_on(int rank, bool with_outer_step) {
 
 void LocalSgd::average() {
   team().run("averaging the weights", [&](int rank) { average_on(rank, true); });
-}
-
-bool LocalSgd::has_comparable_weights(int rank) {
-  // cuBLAS promises the same bits on GPUs of one model alone.
-  return !mean(rank).is_apart() && (!multiplies_factors_ || team().device(rank).kind() == DeviceKind::cpu);
 }
 
 void LocalSgd::swap_average(int rank) {

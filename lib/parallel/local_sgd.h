@@ -41,7 +41,7 @@ class LocalSgd final : public ReplicatedStrategy {
  private:
   void share_weights(int) override {}
   void swap_average(int rank) override;
-  bool has_comparable_weights(int rank) override;
+  bool has_comparable_weights(int rank) override { return mean(rank).is_comparable(); }
   void restore_dealt_out(int rank, const TrainingState& state) override { mean(rank).load_state(state); }
   std::vector<nn::NamedValues> compression_state(int rank) override { return mean(rank).gather_compression_state(); }
   void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
@@ -51,7 +51,6 @@ class LocalSgd final : public ReplicatedStrategy {
   void swap_all(ReplicaMean::Shown shown);
 
   AveragingSteps averaging_;
-  bool multiplies_factors_;                          ///< each rank for itself, of PowerSGD
   std::vector<std::unique_ptr<ReplicaMean>> means_;  ///< by rank
   StepsUnderWay steps_;
 };

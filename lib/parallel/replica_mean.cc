@@ -118,8 +118,7 @@ Tensor ReplicaMean::compressed_gradient() {
   const Tensor back = Tensor::empty(replica_.device(), weights.shape(), {.purpose = MemoryPurpose::workspace});
   back.copy_from(anchor_);
   ops::sgd_step(back, weights, {}, {.learning_rate = 1});
-  const nn::Model& model = replica_.model();
-  const Tensor& gradient = model.gradients();
+  const Tensor& gradient = replica_.model().gradients();
   gradient.fill_zero();
   ops::approach(gradient, back, static_cast<float>(share()));
   wait_until_idle();
@@ -127,9 +126,7 @@ Tensor ReplicaMean::compressed_gradient() {
     buckets_->finish_apart([this] { wait_until_idle(); });
     return gradient;
   }
-  buckets_->begin_step();
-  for (const Parameter* parameter : model.parameters()) buckets_->gradient_ready(*parameter);
-  buckets_->finish();
+  buckets_->reduce_all();
   return gradient;
 }
 

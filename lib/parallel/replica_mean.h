@@ -42,6 +42,8 @@ class ReplicaMean {
   void count_step(int64_t own_samples, int64_t all_samples);
   /// Whether replicas' weights differ: they have trained since they last were their mean.
   bool is_apart() const { return communicator_.size() > 1 && all_samples_ > 0; }
+  /// Whether replicas' weights are the same bits, as far as anybody promises them.
+  bool is_comparable() const { return !is_apart() && (!compression_ || compression_->is_alike_everywhere()); }
   /// Makes what all replicas hold their mean, without an outer step.
   void take();
   /// The same with one.
