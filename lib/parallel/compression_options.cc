@@ -20,27 +20,28 @@ CompressionOptions read_compression(ConfigReader& strategy) {
   CompressionOptions read;
   const auto chooses = [&read](Method method) { return [&read, method](ConfigReader&) { read.method = method; }; };
   const std::array<ConfigChoice, 5> choices = {{
-      {"none", "gradients as they are, in f32", chooses(Method::none)},
+      {"none", "as it is, in f32", chooses(Method::none)},
       {"bf16", "rounded to bf16: half the bytes", chooses(Method::bf16)},
       {"fp16", "scaled and rounded to fp16: half the bytes", chooses(Method::fp16)},
-      {"powersgd", "weights as products of two thin matrices, what they leave out is kept for the next step",
+      {"powersgd", "matrices as products of two thin ones, what they leave out is kept for the next time",
        [&read](ConfigReader& options) {
          read.method = Method::powersgd;
          read.rank = static_cast<int>(
              options.integer("rank", read.rank, {.min = 1, .max = 1024, .help = "columns of the thin matrices"}));
        }},
-      {"two_bit", "two bits a gradient, what they leave out is kept for the next step",
+      {"two_bit", "two bits a number, what they leave out is kept for the next time",
        [&read](ConfigReader& options) {
          read.method = Method::two_bit;
          read.threshold = options.number("threshold", read.threshold,
                                          {.min = 0,
                                           .max = 1000,
                                           .exclusive_min = true,
-                                          .help = "what is sent of a gradient that is at least as large, as a multiple "
+                                          .help = "what is sent of a number that is at least as large, as a multiple "
                                                   "of the root mean square of its tensor"});
        }},
   }};
-  strategy.named("compress", choices, "none", "how gradients are made smaller before devices exchange them");
+  strategy.named("compress", choices, "none",
+                 "how what devices exchange is made smaller: gradients, or how far weights have come");
   return read;
 }
 

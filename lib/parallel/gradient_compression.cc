@@ -18,9 +18,6 @@ namespace {
 
 using Method = CompressionOptions::Method;
 
-/// "residual.1.", what begins the names of a rank's residual.
-std::string residual_prefix(int rank) { return fmt::format("residual.{}.", rank); }
-
 std::string direction_name(const Parameter& parameter) { return "direction." + parameter.name(); }
 
 /// Standard normal numbers, the same on all ranks.
@@ -73,6 +70,10 @@ bool GradientCompression::can_be_recorded() const {
 
 bool GradientCompression::is_alike_everywhere() const {
   return options_.method != Method::powersgd || context_.model.device().kind() == DeviceKind::cpu;
+}
+
+std::string GradientCompression::residual_prefix(int rank) const {
+  return fmt::format("{}.{}.", context_.residual_name, rank);
 }
 
 Tensor GradientCompression::part(const Tensor& flat, const Parameter& parameter) const {

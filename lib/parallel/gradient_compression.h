@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -11,8 +12,8 @@
 
 namespace dptrain::parallel {
 
-/// One rank's end of sums of compressed gradients: makes those of its buckets, and has what methods carry from step to
-/// step, which is part of the training's state.
+/// One rank's end of sums of compressed gradients, or of what lies in their memory: makes those of its buckets, and has
+/// what methods carry from sum to sum, which is part of the training's state.
 class GradientCompression {
  public:
   struct Context {
@@ -20,6 +21,8 @@ class GradientCompression {
     Communicator& communicator;
     Tensor loss_factor;  ///< f32 [1], what losses are multiplied by; undefined for 1
     uint64_t seed = 0;   ///< of PowerSGD's first directions
+    /// What is left out is called in the state: what is summed has another size than gradients where it isn't them.
+    std::string residual_name = "residual";
   };
   GradientCompression(const Context& context, const CompressionOptions& options);
 
@@ -46,6 +49,8 @@ class GradientCompression {
  private:
   std::unique_ptr<BucketSum> two_bit_sum(const Bucket& bucket) const;
   std::unique_ptr<BucketSum> power_sgd_sum(const Bucket& bucket) const;
+  /// "residual.1.", what begins the names of a rank's residual.
+  std::string residual_prefix(int rank) const;
   /// A parameter's part of a flat tensor.
   Tensor part(const Tensor& flat, const Parameter& parameter) const;
   void load_residuals(const std::vector<nn::NamedValues>& state);

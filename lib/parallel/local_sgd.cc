@@ -10,17 +10,18 @@ namespace {
 /// Pieces of gradients that the memory of a few activations holds, and that are long for an update.
 constexpr BucketOptions kGradients{.bucket_mb = 4, .first_bucket_mb = 4};
 
-ReplicaDuties duties_of(const LocalSgd::Options& options) {
+ReplicaDuties duties_of(const StrategyContext& context, const LocalSgd::Options& options) {
   ReplicaDuties duties;
-  // What is compressed is seen as a whole, in their memory.
-  if (options.compress.method == CompressionOptions::Method::none) duties.gradients_held_by = kGradients;
+  // Averagings are compressed in the memory of all gradients.
+  const bool compresses = options.compress.method != CompressionOptions::Method::none && context.world_size() > 1;
+  if (!compresses) duties.gradients_held_by = kGradients;
   return duties;
 }
 
 }  // namespace
 
 LocalSgd::LocalSgd(const StrategyContext& context, const Options& options)
-    : ReplicatedStrategy(context, [&](int) { return ReplicaPart{.duties = duties_of(options)}; }),
+    : ReplicatedStrategy(context, [&](int) { return ReplicaPart{.duties = duties_of(context, options)}; }),
       averaging_(options.averaging),
       means_(static_cast<size_t>(ranks())),
       steps_(team(), context.replica.steps_in_flight) {

@@ -18,7 +18,7 @@ namespace dptrain::parallel {
 /// A rank's gradients are the whole batch's, as far as they are of its samples, over the share of these: those of a
 /// mean over its own samples. In the mean of replicas each counts by its samples, so that the mean of steps that are
 /// linear in their gradients, as SGD's with momentum are, is ddp's step, whatever the parts: with a mean after every
-/// step they are the same training, but for rounding.
+/// step they are the same training, but for rounding and what averagings that are compressed leave for later ones.
 class LocalSgd final : public ReplicatedStrategy {
  public:
   /// Of a mean: an outer step, whether what optimizers keep is averaged, too, and what weights are sent as.

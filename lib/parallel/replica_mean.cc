@@ -16,6 +16,8 @@ namespace {
 
 constexpr const char *kWeights = "weights", *kRunning = "running", *kSamples = "samples";
 constexpr const char *kAnchor = "anchor.", *kVelocity = "velocity.";
+/// What compression leaves out: how far a rank's weights have come, and not their gradients.
+constexpr const char* kUnsent = "displacement";
 
 std::string name_of_rank(const std::string& name, int rank) { return fmt::format("{}.{}", name, rank); }
 
@@ -55,10 +57,12 @@ ReplicaMean::ReplicaMean(Replica& replica, Communicator& communicator, const Opt
   averaged_ = options.averages_state ? held_.size() : evaluated_;
   const bool compresses = options.compress.method != CompressionOptions::Method::none && communicator.size() > 1;
   if (compresses) {
-    compression_ = std::make_unique<GradientCompression>(
-        GradientCompression::Context{
-            .model = replica.model(), .communicator = communicator, .loss_factor = {}, .seed = options.seed},
-        options.compress);
+    compression_ = std::make_unique<GradientCompression>(GradientCompression::Context{.model = replica.model(),
+                                                                                      .communicator = communicator,
+                                                                                      .loss_factor = {},
+                                                                                      .seed = options.seed,
+                                                                                      .residual_name = kUnsent},
+                                                         options.compress);
     buckets_ = std::make_unique<GradientBuckets>(
         replica.model(), BucketOptions{},
         [this](const Bucket& bucket, int priority) { return compression_->sum_of(bucket, priority); });
@@ -114,13 +118,14 @@ void ReplicaMean::set_anchor() {
 }
 
 Tensor ReplicaMean::compressed_gradient() {
-  const Tensor& weights = held_.front().values;
-  const Tensor back = Tensor::empty(replica_.device(), weights.shape(), {.purpose = MemoryPurpose::workspace});
-  back.copy_from(anchor_);
-  ops::sgd_step(back, weights, {}, {.learning_rate = 1});
   const Tensor& gradient = replica_.model().gradients();
   gradient.fill_zero();
-  ops::approach(gradient, back, static_cast<float>(share()));
+  {
+    const Tensor to_anchor = Tensor::empty(replica_.device(), anchor_.shape(), {.purpose = MemoryPurpose::workspace});
+    to_anchor.copy_from(anchor_);
+    ops::sgd_step(to_anchor, held_.front().values, {}, {.learning_rate = 1});
+    ops::approach(gradient, to_anchor, static_cast<float>(share()));
+  }
   wait_until_idle();
   if (options_.has_gpus) {
     buckets_->finish_apart([this] { wait_until_idle(); });
@@ -225,7 +230,9 @@ std::vector<nn::NamedValues> ReplicaMean::gather_state() {
     }
   }
   if (communicator_.rank() != 0) return state;
-  for (const auto& [prefix, values] : {std::pair(kAnchor, anchor_), {kVelocity, velocity_}})
+  // Right after an averaging the anchor is the weights.
+  for (const auto& [prefix, values] :
+       {std::pair(kAnchor, all_samples_ > 0 ? anchor_ : Tensor()), {kVelocity, velocity_}})
     if (values.defined())
       std::ranges::move(nn::values_by_parameter(replica_.model(), values, prefix), std::back_inserter(state));
   return state;
@@ -245,6 +252,25 @@ void ReplicaMean::load_state(const TrainingState& training) {
   set_anchor();
   for (const auto& [prefix, values] : {std::pair(kAnchor, anchor_), {kVelocity, velocity_}})
     if (values.defined() && find_saved(state, prefix + first) != nullptr) load_required(model, values, state, prefix);
+  load_replicas(state);
+  take_unsent(training.compression);
+  replica_.model().refresh_copies();
+}
+
+void ReplicaMean::take_unsent(const std::vector<nn::NamedValues>& compression) {
+  if (compression_ && compression_->residual().defined()) return;
+  const nn::Model& model = replica_.model();
+  const Tensor unsent =
+      Tensor::zeros(replica_.device(), model.weights().shape(), {.purpose = MemoryPurpose::workspace});
+  for (int rank = 0;; ++rank) {
+    const std::string prefix = name_of_rank(kUnsent, rank) + ".";
+    if (find_saved(compression, prefix + model.parameters()[0]->name()) == nullptr) return;
+    load_required(model, unsent, compression, prefix);
+    ops::sgd_step(model.weights(), unsent, {}, {.learning_rate = 1});
+  }
+}
+
+void ReplicaMean::load_replicas(const std::vector<nn::NamedValues>& state) {
   int saved = 0;
   while (find_saved(state, name_of_rank(kSamples, saved)) != nullptr) ++saved;
   if (saved != communicator_.size()) return;
@@ -257,7 +283,6 @@ void ReplicaMean::load_state(const TrainingState& training) {
   states_differ_ = held_.size() > evaluated_ && (all_samples_ > 0 || !options_.averages_state);
   const auto [begin, end] = apart(Shown::all);
   for (size_t i = begin; i < end; ++i) load(held_[i], state, communicator_.rank());
-  replica_.model().refresh_copies();
 }
 
 }  // namespace dptrain::parallel

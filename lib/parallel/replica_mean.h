@@ -44,7 +44,7 @@ class ReplicaMean {
   bool is_apart() const { return communicator_.size() > 1 && all_samples_ > 0; }
   /// Whether replicas' weights are the same bits, as far as anybody promises them.
   bool is_comparable() const { return !is_apart() && (!compression_ || compression_->is_alike_everywhere()); }
-  /// Makes what all replicas hold their mean, without an outer step.
+  /// Makes what all replicas hold their mean, without an outer step; compressed, what is sent of it.
   void take();
   /// The same with one.
   void take_outer_step();
@@ -61,7 +61,8 @@ class ReplicaMean {
   /// On rank 0, what compression carries along: GradientCompression::gather_state.
   std::vector<nn::NamedValues> gather_compression_state();
   /// Goes on from there, once replicas have been given their mean. Of another number of ranks they go on from that.
-  /// Throws 65 where a tensor is missing, or has another shape.
+  /// What compression hadn't sent is a part of the weights where it isn't left to later averagings. Throws 65 where a
+  /// tensor is missing, or has another shape.
   void load_state(const TrainingState& training);
 
  private:
@@ -97,8 +98,12 @@ class ReplicaMean {
   void wait_until_idle();
   /// Replicas are the same from here on.
   void end_averaging();
-  /// Where the last outer step, or mean, ended.
+  /// The weights are where outer steps go from.
   void set_anchor();
+  /// What each rank held, where as many ranks have written it.
+  void load_replicas(const std::vector<nn::NamedValues>& state);
+  /// Gives the weights what compression had left out, where the own doesn't go on with that.
+  void take_unsent(const std::vector<nn::NamedValues>& compression);
 
   Replica& replica_;
   Communicator& communicator_;

@@ -50,7 +50,8 @@ Make read_data_parallel(ConfigReader& options, const StrategyRequest& request, S
   return [read](const StrategyContext& context) { return std::make_unique<DataParallel>(context, read); };
 }
 
-CompressionOptions read_compression_of(ConfigReader& options, const StrategyRequest& request) {
+/// `compress`, for as many devices.
+CompressionOptions read_compression_for(ConfigReader& options, const StrategyRequest& request) {
   const CompressionOptions read = read_compression(options);
   if (read.method == CompressionOptions::Method::two_bit && request.devices > ops::kMostTwoBitRanks)
     options.mistake("compress", fmt::format("two_bit adds up the signs of at most {} devices", ops::kMostTwoBitRanks),
@@ -105,7 +106,7 @@ Make read_ddp(ConfigReader& options, const StrategyRequest& request, StrategySpe
                                     "is zero");
   ddp.shard_optimizer = options.boolean("shard_optimizer", false,
                                         "each device has optimizer state for its part of the weights alone (ZeRO-1)");
-  ddp.compress = read_compression_of(options, request);
+  ddp.compress = read_compression_for(options, request);
   spec.compression = ddp.compress.method;
   const std::vector<std::string> insides = {"none", "data_parallel"};
   const bool is_inside =
@@ -181,8 +182,8 @@ Make read_local_sgd(ConfigReader& options, const StrategyRequest& request, Strat
   averaging.warmup_steps = options.integer(
       "warmup_steps", averaging.warmup_steps,
       {.min = 0, .max = kMostSteps, .help = "of a training's first steps the weights are averaged after every one"});
-  read.compress = read_compression_of(options, request);
-  // Which isn't compressed, and would be most of what is sent.
+  read.compress = read_compression_for(options, request);
+  // An optimizer's state isn't compressed, and would be most of what is sent.
   const std::vector<std::string> states = {"averaged", "own"};
   const bool compresses = read.compress.method != CompressionOptions::Method::none;
   read.averages_state =

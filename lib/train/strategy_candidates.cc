@@ -75,10 +75,10 @@ StrategyCandidate candidate(const ConfigNode& config, const Experiment& written,
   }
   if (made.experiment.strategy.is_pipeline() && facts.batch_norms)
     made.trial.reason = "not tried: its batch statistics would be of micro-batches";
-  else if (is_compressed(strategy))
-    made.trial.reason = "not tried: compressed gradients would change what is trained";
   else if (made.experiment.strategy.averaging)
     made.trial.reason = "not tried: weights that are averaged now and then would change what is trained";
+  else if (is_compressed(strategy))
+    made.trial.reason = "not tried: compressed gradients would change what is trained";
   else if (option_of(strategy, "overlap") == "next_forward")
     made.trial.reason = "not tried: trials time single steps, and its updates are made in the next one";
   return made;

@@ -131,6 +131,21 @@ TEST_F(CudaStrategies, ReplicasThatTrainByThemselvesEndInTheBitsOfStepsThatArent
     }
 }
 
+/// Averagings are compressed in the memory of gradients, which recorded steps write.
+TEST_F(CudaStrategies, CompressedAveragingsEndInTheBitsOfStepsThatArentRecorded) {
+  using Method = CompressionOptions::Method;
+  for (const Method method : {Method::bf16, Method::fp16, Method::powersgd, Method::two_bit}) {
+    SCOPED_TRACE(compression_name(method));
+    StrategyOptions options{.name = "local_sgd",
+                            .local_sgd = {.averaging = {.period = 3}, .compress = {.method = method}},
+                            .sgd = {.momentum = 0.9},
+                            .list = {kGpu, kGpu, kGpu}};
+    const auto recorded = trained(options, 7, 16, 104);
+    options.records = false;
+    expect_same_bits(recorded, trained(options, 7, 16, 104));
+  }
+}
+
 TEST_F(CudaStrategies, DealtOutUpdatesEndInTheBitsOfDdp) {
   const std::vector<DeviceId> list = {kGpu, kGpu, kGpu};
   for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {

@@ -42,8 +42,8 @@ class Training {
   }
 
   Strategy& strategy() { return *strategy_; }
-  void step(int64_t number) {
-    strategy_->train_step(loader_.next(), {.step = number, .epoch = 1, .learning_rate = kRate});
+  void step(int64_t number, double rate = kRate) {
+    strategy_->train_step(loader_.next(), {.step = number, .epoch = 1, .learning_rate = rate});
     strategy_->take_scores(true);
   }
   void steps(int64_t first, int64_t last) {
@@ -308,7 +308,7 @@ TEST(LocalSgd, GoesOnFromWhatReplicasCarriedAlong) {
       const TrainingState state = begun.strategy().training_state();
       expect_same_bits(state.model, begun.strategy().state_dict());
       // After an averaging all may hold the same.
-      EXPECT_EQ(state.replicas.empty(), local_sgd.outer.is_plain() && local_sgd.averages_state && stop == 4);
+      EXPECT_EQ(state.replicas.empty(), local_sgd.outer.momentum == 0 && local_sgd.averages_state && stop == 4);
       resumed.go_on(stop, state);
       resumed.steps(stop + 1, 9);
       expect_same_bits(resumed.strategy().state_dict(), whole.strategy().state_dict());
@@ -348,43 +348,119 @@ constexpr CompressionOptions kCompressions[] = {{.method = CompressionOptions::M
                                                 {.method = CompressionOptions::Method::powersgd, .rank = 1},
                                                 {.method = CompressionOptions::Method::two_bit}};
 
-/// What hasn't been sent is kept, so that with it the weights are the mean.
+/// What a training hasn't sent yet, added up over the ranks; nothing where nothing is kept.
+std::vector<double> unsent_of(const TrainingState& state) {
+  std::vector<double> sum;
+  for (int rank = 0; rank < kReplicas; ++rank) {
+    size_t w = 0;
+    for (const nn::NamedValues& tensor : state.model) {
+      const std::string name = "displacement." + std::to_string(rank) + "." + tensor.name;
+      const auto kept = std::ranges::find(state.compression, name, &nn::NamedValues::name);
+      if (kept == state.compression.end()) continue;
+      sum.resize(std::max(sum.size(), w + kept->values.size()));
+      for (const float value : kept->values) sum[w++] += value;
+    }
+  }
+  return sum;
+}
+
+/// The norm of a + factor * b - c; an empty `b` is zero.
+double norm_of(const std::vector<double>& a, double factor, const std::vector<double>& b,
+               const std::vector<double>& c) {
+  double squares = 0;
+  for (size_t i = 0; i < a.size(); ++i) squares += std::pow(a[i] + (b.empty() ? 0 : factor * b[i]) - c[i], 2);
+  return std::sqrt(squares);
+}
+
+/// What hasn't been sent is kept, so that with it the weights are the mean; of a gradient, which points back. Later
+/// averagings send it, here of steps that don't move the weights.
 TEST(LocalSgd, OfCompressedWeightsNothingIsLost) {
   StrategyOptions options = options_with({.period = 3});
   Training whole(options);
+  const std::vector<double> before = weights_of(whole.strategy().state_dict());
   whole.steps(1, 3);
-  const State mean = whole.strategy().state_dict();
+  const std::vector<double> mean = weights_of(whole.strategy().state_dict());
+  const double moved = norm_of(mean, 0, {}, before);
   for (const CompressionOptions& compress : kCompressions) {
     SCOPED_TRACE(compression_name(compress.method));
     options.local_sgd.compress = compress;
     Training training(options);
-    const std::vector<double> before = weights_of(training.strategy().state_dict());
-    training.steps(1, 3);
-    EXPECT_TRUE(training.is_the_same_everywhere());
-    const TrainingState state = training.strategy().training_state();
-    // Of a gradient, which points back.
-    const bool keeps = !state.compression.empty();
-    double apart = 0, off = 0, moved = 0;
-    for (size_t t = 0, w = 0; t < mean.size(); ++t) {
-      if (mean[t].name.find("running_") != std::string::npos) {
-        EXPECT_EQ(state.model[t].values, mean[t].values) << mean[t].name << " is sent as it is";
-        continue;
+    double left = moved;
+    for (int64_t step = 1; step <= 12; ++step) {
+      training.step(step, step <= 3 ? kRate : 0);
+      if (step % 3 != 0) continue;
+      EXPECT_TRUE(training.is_the_same_everywhere());
+      const TrainingState state = training.strategy().training_state();
+      const std::vector<double> got = weights_of(state.model), unsent = unsent_of(state);
+      EXPECT_LT(norm_of(got, -1, unsent, mean), (unsent.empty() ? 0.01 : 1e-4) * moved) << step;
+      const double apart = norm_of(got, 0, {}, mean);
+      EXPECT_GT(apart, 0) << "it is lossy";
+      if (!unsent.empty()) {
+        EXPECT_LT(apart, left) << step;
       }
-      for (size_t i = 0; i < mean[t].values.size(); ++i, ++w) {
-        double kept = 0;
-        for (int rank = 0; keeps && rank < kReplicas; ++rank) {
-          const std::string name = "residual." + std::to_string(rank) + "." + mean[t].name;
-          kept += std::ranges::find(state.compression, name, &nn::NamedValues::name)->values[i];
-        }
-        const double got = state.model[t].values[i], right = mean[t].values[i];
-        off += std::pow(got - kept - right, 2);
-        apart += std::pow(got - right, 2);
-        moved += std::pow(right - before[w], 2);
-      }
+      left = apart;
     }
-    EXPECT_GT(apart, 0) << "it is lossy";
-    EXPECT_LT(std::sqrt(off / moved), keeps ? 1e-4 : 0.01);
   }
+}
+
+/// Factors of such a rank leave nothing out, of no weight: what is sent is whole.
+TEST(LocalSgd, CompressedOuterStepsAreThoseOfTheMean) {
+  StrategyOptions options = options_with({.period = 2, .warmup_steps = 2});
+  options.local_sgd.outer = {.learning_rate = 0.7, .momentum = 0.9};
+  Training plain(options);
+  options.local_sgd.compress = {.method = CompressionOptions::Method::powersgd, .rank = 1000};
+  Training compressed(options);
+  for (const int64_t last : {2, 4, 6, 8}) {
+    const std::vector<double> before = weights_of(plain.strategy().state_dict());
+    plain.steps(last - 1, last);
+    compressed.steps(last - 1, last);
+    const auto right = weights_of(plain.strategy().state_dict()), got = weights_of(compressed.strategy().state_dict());
+    EXPECT_LT(norm_of(got, 0, {}, right), 1e-4 * norm_of(right, 0, {}, before)) << last;
+  }
+}
+
+/// Devices that go on without compression, or with one that leaves nothing out, begin with what wasn't sent.
+TEST(LocalSgd, WhatWasNotSentIsAPartOfTheWeightsWhereNobodyWillSendIt) {
+  StrategyOptions options = options_with({.period = 2});
+  for (const CompressionOptions& compress : {kCompressions[2], kCompressions[3]}) {
+    SCOPED_TRACE(compression_name(compress.method));
+    options.local_sgd.compress = compress;
+    Training begun(options);
+    begun.steps(1, 4);
+    const TrainingState state = begun.strategy().training_state();
+    const std::vector<double> written = weights_of(state.model), unsent = unsent_of(state);
+    for (const int devices : {1, 2, 3})
+      for (const CompressionOptions& next : {CompressionOptions{}, kCompressions[0], compress}) {
+        SCOPED_TRACE(::testing::Message() << "to " << devices << " with " << compression_name(next.method));
+        StrategyOptions other = options_with({.period = 2}, devices);
+        other.local_sgd.compress = next;
+        Training resumed(other);
+        resumed.go_on(4, state);
+        const bool sends = devices > 1 && next.method == compress.method;
+        EXPECT_LT(norm_of(written, sends ? 0 : -1, unsent, weights_of(resumed.strategy().state_dict())),
+                  1e-5 * norm_of(unsent, 0, {}, std::vector<double>(unsent.size())));
+      }
+  }
+}
+
+/// What ddp leaves out are gradients, which are no way that weights have come.
+TEST(LocalSgd, GradientsThatWereNotSentAreNotTakenForWeights) {
+  StrategyOptions ddp = options_with({});
+  ddp.name = "ddp";
+  ddp.compress = kCompressions[3];
+  Training begun(ddp);
+  begun.steps(1, 4);
+  TrainingState state = begun.strategy().training_state();
+  StrategyOptions local = options_with({.period = 2});
+  local.local_sgd.compress = kCompressions[3];
+  Training with(local), without(local);
+  with.go_on(4, state);
+  ASSERT_GT(std::erase_if(state.compression, [](const auto& tensor) { return tensor.name.starts_with("residual."); }),
+            0u);
+  without.go_on(4, state);
+  with.steps(5, 8);
+  without.steps(5, 8);
+  expect_same_bits(with.strategy().state_dict(), without.strategy().state_dict());
 }
 
 TEST(LocalSgd, CompressedWeightsTakeFewerBytes) {
@@ -419,12 +495,10 @@ TEST(LocalSgd, CompressedWeightsAreLookedAtAndGoOnFromACheckpoint) {
         ASSERT_TRUE(looked_at.strategy().evaluate(*data.test, {.stopped = [] { return false; }}));
         if (step != 4 && step != 6) continue;  // an averaging, and between two
         const TrainingState state = looked_at.strategy().training_state();
-        Training resumed(options), one_device(options_with({.period = 3}, 1));
+        Training resumed(options);
         resumed.go_on(step, state);
         resumed.steps(step + 1, 9);
         expect_same_bits(resumed.strategy().state_dict(), whole.strategy().state_dict());
-        one_device.go_on(step, state);
-        expect_same_bits(one_device.strategy().state_dict(), state.model);
       }
       expect_same_bits(looked_at.strategy().state_dict(), whole.strategy().state_dict());
     }

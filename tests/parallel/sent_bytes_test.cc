@@ -92,6 +92,22 @@ TEST(LocalSgdBytes, AreThoseOfWhatReplicasHoldAtEachAveraging) {
       }
 }
 
+/// As many as a step of ddp sends, and the running statistics.
+TEST(LocalSgdBytes, OfCompressedAveragingsAreThoseOfCompressedGradients) {
+  using Method = CompressionOptions::Method;
+  for (const char* name : {"lenet", "resnet"})
+    for (const Method method : {Method::bf16, Method::fp16, Method::powersgd, Method::two_bit}) {
+      SCOPED_TRACE(::testing::Message() << name << ", " << compression_name(method));
+      const ParityNet net = parity_net(name, kSteps * kBatch);
+      const CompressionOptions compress{.method = method};
+      const Sent ddp = sent_by({.name = "ddp", .devices = 3, .compress = compress}, net);
+      const Sent local = sent_by(
+          {.name = "local_sgd", .devices = 3, .local_sgd = {.averaging = {.period = kSteps}, .compress = compress}},
+          net);
+      EXPECT_EQ(local.bytes, ddp.bytes / kSteps + 2 * (3 - 1) * statistics_bytes(net));
+    }
+}
+
 class ImageBytes : public DataParallelBytes {
  protected:
   static constexpr int64_t kImage = kFloat * 28 * 28, kLogits = kFloat * 10;
