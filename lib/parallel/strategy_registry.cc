@@ -50,7 +50,7 @@ Make read_data_parallel(ConfigReader& options, const StrategyRequest& request, S
   return [read](const StrategyContext& context) { return std::make_unique<DataParallel>(context, read); };
 }
 
-/// `compress`, for as many devices.
+/// Reads `compress`, which so many devices can't all do.
 CompressionOptions read_compression_for(ConfigReader& options, const StrategyRequest& request) {
   const CompressionOptions read = read_compression(options);
   if (read.method == CompressionOptions::Method::two_bit && request.devices > ops::kMostTwoBitRanks)

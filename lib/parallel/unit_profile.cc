@@ -15,7 +15,7 @@ namespace {
 
 /// Samples where the size of micro-batches isn't known.
 constexpr int64_t kUsualSamples = 8;
-/// Of a stage; the first, which finds out how to compute, doesn't count.
+/// Of a stage; the first, which finds out how to compute, isn't timed, and goes back in two passes.
 constexpr int kPasses = 3;
 /// Every so many tokens one is to be predicted: about BERT's 15 %.
 constexpr int64_t kTokensOfMask = 7;
@@ -79,7 +79,7 @@ class Profile {
                   .fixed_bytes = allocator.in_use().total_bytes() - before};
     Variable output;
     for (int pass = 0; pass < kPasses; ++pass) {
-      const double seconds = run(*model, cost, output);
+      const double seconds = run(*model, pass == 0, cost, output);
       if (pass > 0) cost.seconds = std::min(cost.seconds, seconds);
     }
     value_ = output.value();
@@ -88,8 +88,8 @@ class Profile {
   }
 
  private:
-  /// A forward and a backward pass; its seconds.
-  double run(nn::Model& model, UnitCost& cost, Variable& output) {
+  /// A forward and a backward pass, or two of these; its seconds.
+  double run(nn::Model& model, bool weights_apart, UnitCost& cost, Variable& output) {
     output = {};
     if (!device_.computes()) device_.operator_log()->clear();
     CachingAllocator& allocator = device_.allocator();
@@ -100,7 +100,9 @@ class Profile {
       auto outputs = model.outputs(tape.input(value_, trains_before_), context(tape));
       cost.kept_bytes = allocator.in_use().total_bytes() - before;
       output = outputs.front();
-      go_back(tape, std::move(outputs));
+      auto roots = roots_of(std::move(outputs));
+      if (!weights_apart) return tape.backward(std::move(roots));
+      tape.backward_data(std::move(roots));
       // With the output, as with what is kept until then: the next unit's weights may read it.
       cost.kept_for_weights_bytes = allocator.in_use().total_bytes() - before;
       tape.backward_weights();
@@ -116,10 +118,10 @@ class Profile {
     for (const OperatorCost& cost : device_.operator_log()->costs()) seconds += operator_s_ ? operator_s_(cost) : 1;
     return seconds;
   }
-  /// As far as to the gradient of the input. The output is as good a gradient as any, in memory of its own.
-  static void go_back(Tape& tape, std::vector<Variable> outputs) {
+  /// The output is as good a gradient as any, in memory of its own.
+  static std::vector<Tape::Root> roots_of(std::vector<Variable> outputs) {
     std::vector<Tape::Root> roots;
-    for (Variable& made : outputs) {
+    for (const Variable& made : outputs) {
       if (!made.requires_gradient()) continue;
       const Tensor& value = made.value();
       Tensor gradient =
@@ -127,8 +129,7 @@ class Profile {
       gradient.copy_from(value);
       roots.push_back({.output = made.without_value(), .gradient = std::move(gradient)});
     }
-    outputs.clear();
-    tape.backward_data(std::move(roots));
+    return roots;
   }
   nn::ForwardContext context(Tape& tape) const {
     return {.tape = tape,

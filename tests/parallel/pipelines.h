@@ -41,15 +41,18 @@ inline StrategyOptions of_replicas(StrategyOptions options, int replicas) {
   return options;
 }
 
-/// A strategy over a net of layers, as a configuration would list them.
-inline std::unique_ptr<Strategy> of_layers(const std::string& written, const StrategyOptions& options) {
-  StrategyContext context = context_of(options);
-  const auto layers = models::layers_of(written);
-  context.replica.model = {.name = "layers",
-                           .build = [layers](const nn::LayerOptions& of, const models::ModelInput& in) {
-                             return models::build_layered_net(layers, of, in);
-                           }};
-  return make_strategy(options, context);
+/// A net of layers, as a configuration would list them.
+inline models::ModelSpec net_of_layers(const std::string& written) {
+  return {.name = "layers",
+          .build = [layers = models::layers_of(written)](const nn::LayerOptions& of, const models::ModelInput& in) {
+            return models::build_layered_net(layers, of, in);
+          }};
+}
+
+/// A strategy over such a net.
+inline std::unique_ptr<Strategy> of_layers(const std::string& written, StrategyOptions options) {
+  options.net = net_of_layers(written);
+  return make_strategy(options);
 }
 
 /// A small net with batch norms, residuals, dropout and layers without parameters at both ends of the cuts.

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/frozen.h"
-#include "parallel/digits.h"
+#include "parallel/pipelines.h"
 
 namespace dptrain::parallel {
 namespace unit_profile_test {
@@ -35,6 +35,25 @@ TEST(UnitProfile, OfAFrozenBeginningIsForwardAlone) {
   EXPECT_EQ(middle[0], all[0]);
   EXPECT_GT(middle[1], two[1]);
   EXPECT_EQ(middle[2], all[2]);
+}
+
+/// A residual of so many linear layers of 8 samples and 64 features, 2048 bytes.
+UnitCost cost_of_residual(int linear_layers) {
+  std::string written = "[flatten, linear: 64, residual: {layers: [linear: 64";
+  for (int i = 1; i < linear_layers; ++i) written += ", tanh, linear: 64";
+  StrategyContext context = context_of({.net = net_of_layers(written + "]}, linear: classes]"), .devices = 1});
+  std::vector<CallLog> calls(1);
+  context.team.logged = {.calls = &calls, .operator_s = {}};
+  return profile_units(context).at(2);
+}
+
+/// One backward pass releases on its way what two have to keep in between.
+TEST(UnitProfile, WhatWeightsWaitForIsNoPartOfASinglePass) {
+  constexpr int64_t kTensor = 8 * 64 * 4;
+  const UnitCost shallow = cost_of_residual(4), deep = cost_of_residual(10);
+  EXPECT_EQ(deep.most_bytes, shallow.most_bytes);
+  // Of each layer its input and the gradient of its output.
+  EXPECT_GE(deep.kept_for_weights_bytes, shallow.kept_for_weights_bytes + 6 * 2 * kTensor);
 }
 
 }  // namespace unit_profile_test
