@@ -207,6 +207,7 @@ class Checked(typing.NamedTuple):
     config: str
     over_processes: bool = False
     workers: int = 0  # that it takes; 0: any number
+    too_short: tuple = ()  # models that have fewer stages than it takes
 
 
 # What --strategies knows.
@@ -226,6 +227,9 @@ CHECKED_STRATEGIES = {
     "model_parallel, 1f1b": Checked("{name: model_parallel, micro_batches: 4, schedule: 1f1b}", over_processes=True, workers=2),
     "model_parallel, zero_bubble": Checked(
         "{name: model_parallel, micro_batches: 4, schedule: zero_bubble}", over_processes=True, workers=2
+    ),
+    "model_parallel, interleaved": Checked(
+        "{name: model_parallel, micro_batches: 4, schedule: interleaved}", over_processes=True, workers=2, too_short=("LeNet",)
     ),
     "model_parallel, gpipe": Checked("{name: model_parallel, micro_batches: 4, schedule: gpipe}", over_processes=True, workers=2),
     "hybrid": Checked("{name: hybrid, model_parallel: 2, micro_batches: 4}", workers=4),
@@ -289,6 +293,10 @@ def flags_of(model, share=1, **values):
     return ["--config", config, *set_flags(dataset=dataset, batch_size=batch // share, threads=1, precision="fp32", **values)]
 
 
+def strategies_of(model, arguments):
+    return [name for name in arguments.strategies if model not in CHECKED_STRATEGIES[name].too_short]
+
+
 def measure_operators(dptrain, model, workers, file):
     """What each operator takes on one of so many workers."""
     file.write_text(dptrain.run("bench", "ops", "--json", *flags_of(model, workers, strategy="single"), "--devices", "cpu:0"))
@@ -308,7 +316,7 @@ def check_threads(dptrain, folder, model, ranks, arguments):
         return ((strategy if ranks > 1 else "single", f"{rate} Gbit/s, simulated" if rate else "none"),
                 lambda: dptrain.plan(*flags, "--operators", operators, "--calibrate", free), lambda: train(dptrain, folder / "held", flags))
 
-    strategies, rates = (arguments.strategies, CHECKED[model][3]) if ranks > 1 else (["ddp"], [None])
+    strategies, rates = (strategies_of(model, arguments), CHECKED[model][3]) if ranks > 1 else (["ddp"], [None])
     return compared(arguments, calibrate, [case(strategy, rate) for strategy in strategies for rate in rates], machine.beside_others)
 
 
@@ -340,7 +348,8 @@ def check_hosts(dptrain, folder, model, workers, arguments):
         return ((strategy, f"{rate} Gbit/s between processes"), lambda: dptrain.plan(*flags),
                 lambda: train_over(f"{rate}gbit", folder / "held", config))
 
-    cases = [case(strategy, rate) for strategy in arguments.strategies if CHECKED_STRATEGIES[strategy].over_processes for rate in HOST_RATES]
+    cases = [case(strategy, rate) for strategy in strategies_of(model, arguments) if CHECKED_STRATEGIES[strategy].over_processes
+             for rate in HOST_RATES]
     with hosts(workers) as spaces:
         yield from compared(arguments, calibrate, cases, lambda run: machine.once_quiet(run, arguments.disturbed))
 

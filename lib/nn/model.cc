@@ -69,14 +69,28 @@ void Model::hold(Parameter& parameter, const std::string& name) {
   held.push_back(&parameter);
 }
 
-Model::FlatSizes Model::lay_out(const StageRange& part, Beginnings& beginnings) {
+Model::FlatSizes Model::lay_out(const StageRanges& part, Beginnings& beginnings) {
   DPTRAIN_CHECK(!weights_.defined(), "a model is placed once");
-  placed_ = {.begin = part.begin, .end = std::min(part.end, stage_count())};
+  for (const StageRange& range : part)
+    placed_.push_back({.begin = range.begin, .end = std::min(range.end, stage_count())});
+  const auto held = [this] {
+    return Held{.parameters = parameters_.size(),
+                .frozen = frozen_parameters_.size(),
+                .states = states_.size(),
+                .tied_names = tied_names_.size()};
+  };
+  auto range = placed_.begin();
+  Held before;
   for (int i = 0; i < stage_count(); ++i) {
     Stage& stage = stages_[static_cast<size_t>(i)];
-    take_in(*stage.module, stage.prefix, placed_.begin <= i && i < placed_.end, beginnings);
+    take_in(*stage.module, stage.prefix, range != placed_.end() && range->begin <= i, beginnings);
+    const bool is_last = i + 1 == stage_count();
+    if (is_last && head_ != nullptr) take_in(*head_, {}, has_end(), beginnings);
+    if (range == placed_.end() || i + 1 < range->end) continue;
+    held_by_range_.push_back(held() - before);
+    before = held();
+    ++range;
   }
-  if (head_ != nullptr) take_in(*head_, {}, has_end(), beginnings);
   own_parameters_ = parameters_.size();
   own_frozen_ = frozen_parameters_.size();
   for (const auto& [name, parameter] : tied_names_)
@@ -87,7 +101,7 @@ Model::FlatSizes Model::lay_out(const StageRange& part, Beginnings& beginnings) 
   return {.trained = offsets_.back(), .frozen = frozen_offsets_.back()};
 }
 
-void Model::place(Device& device, const InitializationOptions& options, DType compute, const StageRange& part) {
+void Model::place(Device& device, const InitializationOptions& options, DType compute, const StageRanges& part) {
   Beginnings beginnings;
   const auto [trained, frozen] = lay_out(part, beginnings);
   const TensorOptions values{.purpose = MemoryPurpose::weights};
@@ -108,7 +122,7 @@ void Model::place(Device& device, const InitializationOptions& options, DType co
 
 void Model::place_beside(Device& device, const Model& lender) {
   Beginnings beginnings;
-  const auto [trained, frozen] = lay_out({}, beginnings);
+  const auto [trained, frozen] = lay_out({{}}, beginnings);
   const int64_t lent_frozen = lender.frozen_weights_.defined() ? lender.frozen_weights_.elements() : 0;
   DPTRAIN_CHECK(trained == lender.weights().elements() && frozen == lent_frozen, "{} and {} elements beside {} and {}",
                 trained, frozen, lender.weights().elements(), lent_frozen);
@@ -169,11 +183,11 @@ std::string Model::stage_name(int index) const {
   return stage.prefix.substr(0, stage.prefix.size() - 1);
 }
 
-Variable Model::through_stages(const Variable& x, const ForwardContext& context) {
+Variable Model::through_stages(const Variable& x, const ForwardContext& context, const StageRange& range) {
   Variable value = x;
   Timeline* timeline = context.training ? x.value().device().timeline() : nullptr;
   if (timeline != nullptr && !timeline->is_wanted()) timeline = nullptr;
-  for (int i = placed_.begin; i < placed_.end; ++i) {
+  for (int i = range.begin; i < std::min(range.end, stage_count()); ++i) {
     const std::string name = timeline != nullptr ? stage_name(i) : "";
     const InSpan span(timeline, name);
     x.tape().enter_part(timeline, name);
@@ -186,13 +200,22 @@ Variable Model::through_stages(const Variable& x, const ForwardContext& context)
 
 Variable Model::forward(const Variable& x, const ForwardContext& context) {
   DPTRAIN_CHECK(head_ == nullptr, "a model of several outputs asked for one");
-  return through_stages(x, context);
+  return through_stages(x, context, only_range());
 }
 
 std::vector<Variable> Model::outputs(const Variable& x, const ForwardContext& context) {
-  Variable last = through_stages(x, context);
-  if (head_ == nullptr || !has_end()) return {std::move(last)};
+  return outputs(x, context, only_range());
+}
+
+std::vector<Variable> Model::outputs(const Variable& x, const ForwardContext& context, const StageRange& range) {
+  Variable last = through_stages(x, context, range);
+  if (head_ == nullptr || range.end < stage_count()) return {std::move(last)};
   return head_->outputs(last, context);
+}
+
+const StageRange& Model::only_range() const {
+  DPTRAIN_CHECK(placed_.size() == 1, "{} ranges of stages are run one at a time", placed_.size());
+  return placed_.front();
 }
 
 void Model::refresh_copies() {

@@ -28,6 +28,8 @@ struct StageRange {
 
   bool operator==(const StageRange&) const = default;
 };
+/// What a device has of a model, in its order, none beside the next; by default all.
+using StageRanges = std::vector<StageRange>;
 
 /// Parameters [first_parameter, end_parameter) of a model, by index. They lie one after the other: as elements
 /// [begin, end) of its flat buffers.
@@ -60,7 +62,7 @@ class Model {
   /// have in the whole model. A parameter of another stage that one of them has a further name of is held as well,
   /// behind all others.
   void place(Device& device, const InitializationOptions& options, DType compute = DType::f32,
-             const StageRange& part = {});
+             const StageRanges& part = {{}});
 
   /// Makes it compute with the weights of `lender`, a whole model like it, as `device` sees them; running states are
   /// its own. Before a backward pass gradients are to be bound. In place of `place`.
@@ -75,7 +77,10 @@ class Model {
   /// Of a model without a head: the logits [N, classes] of images [N, C, H, W], or whatever the last stage makes.
   Variable forward(const Variable& x, const ForwardContext& context);
   /// All outputs: the head's, or the one of `forward`. Of a part without the model's end, what its last stage makes.
+  /// The stages that were placed are one range.
   std::vector<Variable> outputs(const Variable& x, const ForwardContext& context);
+  /// The same of one of the ranges that were placed.
+  std::vector<Variable> outputs(const Variable& x, const ForwardContext& context, const StageRange& range);
 
   /// Called in training passes with what each stage has made.
   using StageHook = std::function<void(int stage, const Tensor& output, const ForwardContext&)>;
@@ -87,10 +92,31 @@ class Model {
   Head* head() { return head_.get(); }
   /// "layer1.0": the beginning of its parameters' names, or the first part of them that it names itself.
   std::string stage_name(int index) const;
-  /// The stages that were placed: all, or a part.
-  const StageRange& placed() const { return placed_; }
-  bool has_beginning() const { return placed_.begin == 0; }
-  bool has_end() const { return placed_.end == stage_count(); }
+  /// Whether the first stage was placed, and the last one.
+  bool has_beginning() const { return placed_.front().begin == 0; }
+  bool has_end() const { return placed_.back().end == stage_count(); }
+  /// How many tensors a range of stages has of its own.
+  struct Held {
+    size_t parameters = 0;  ///< trained
+    size_t frozen = 0;      ///< parameters, too
+    size_t states = 0;
+    size_t tied_names = 0;
+
+    Held operator+(const Held& more) const {
+      return {.parameters = parameters + more.parameters,
+              .frozen = frozen + more.frozen,
+              .states = states + more.states,
+              .tied_names = tied_names + more.tied_names};
+    }
+    Held operator-(const Held& before) const {
+      return {.parameters = parameters - before.parameters,
+              .frozen = frozen - before.frozen,
+              .states = states - before.states,
+              .tied_names = tied_names - before.tied_names};
+    }
+  };
+  /// By range that was placed.
+  const std::vector<Held>& held_by_range() const { return held_by_range_; }
 
   /// Those that are trained: of the placed stages, then those that are held because they are tied to another stage's.
   const std::vector<Parameter*>& parameters() const { return parameters_; }
@@ -168,17 +194,19 @@ class Model {
     int64_t frozen = 0;
   };
   /// Takes in the stages of `part` and lays out their parameters.
-  FlatSizes lay_out(const StageRange& part, Beginnings& beginnings);
+  FlatSizes lay_out(const StageRanges& part, Beginnings& beginnings);
   void begin_parameters(const InitializationOptions& options, const Beginnings& beginnings);
   /// Binds values and copies to the flat buffers.
   void bind_parameters();
   void place_states(Device& device);
-  Variable through_stages(const Variable& x, const ForwardContext& context);
+  Variable through_stages(const Variable& x, const ForwardContext& context, const StageRange& range);
+  const StageRange& only_range() const;
 
   std::vector<Stage> stages_;
   std::unique_ptr<Head> head_;
   StageHook stage_hook_;
-  StageRange placed_;
+  StageRanges placed_;
+  std::vector<Held> held_by_range_;
   std::vector<Parameter*> parameters_;
   std::vector<Parameter*> frozen_parameters_;
   size_t own_parameters_ = 0;

@@ -36,6 +36,30 @@ std::array<Values*, 3> lists_of(TrainingState& state) { return {&state.model, &s
 
 }  // namespace
 
+std::vector<PartState> state_by_range(const nn::Model& model, TrainingState state) {
+  const size_t own = model.own_parameters().size(), frozen = model.own_frozen_parameters().size();
+  const size_t states = model.states().size(), kinds = own > 0 ? state.optimizer.size() / own : 0;
+  std::vector<PartState> ranges;
+  nn::Model::Held begin;
+  for (const nn::Model::Held& held : model.held_by_range()) {
+    PartState& range = ranges.emplace_back();
+    range.parameters = held.parameters;
+    range.frozen = held.frozen;
+    range.states = held.states;
+    range.state.loss_scale = state.loss_scale;
+    const auto take = [](Values& to, Values& from, size_t at, size_t count) { move_into(to, from, at, at + count); };
+    take(range.state.model, state.model, begin.parameters, held.parameters);
+    take(range.state.model, state.model, own + begin.frozen, held.frozen);
+    take(range.state.model, state.model, own + frozen + begin.states, held.states);
+    take(range.state.model, state.model, own + frozen + states + begin.tied_names, held.tied_names);
+    take(range.state.average, state.average, begin.parameters, held.parameters);
+    for (size_t kind = 0; kind < kinds; ++kind)
+      take(range.state.optimizer, state.optimizer, kind * own + begin.parameters, held.parameters);
+    begin = begin + held;
+  }
+  return ranges;
+}
+
 TrainingState joined_state(std::vector<PartState> parts) {
   TrainingState whole{.model = {}, .optimizer = {}, .average = {}, .loss_scale = parts.front().state.loss_scale};
   // A model's state: its trained parameters, its frozen ones, its running statistics, then tied parameters under their

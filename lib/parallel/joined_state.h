@@ -10,20 +10,16 @@
 
 namespace dptrain::parallel {
 
-/// The training state of a part of a model.
+/// The training state of consecutive stages of a model.
 struct PartState {
   TrainingState state;
   size_t parameters = 0;  ///< trained ones of its own, which the state's lists begin with
   size_t frozen = 0;      ///< parameters, which follow them in the model's list
   size_t states = 0;      ///< running statistics, which follow these
-
-  static PartState of(const nn::Model& part, TrainingState state) {
-    return {.state = std::move(state),
-            .parameters = part.own_parameters().size(),
-            .frozen = part.own_frozen_parameters().size(),
-            .states = part.states().size()};
-  }
 };
+
+/// `state`, that of all stages that were placed of a model, by ranges of them.
+std::vector<PartState> state_by_range(const nn::Model& model, TrainingState state);
 
 /// The state of a whole model's training from those of its parts, in order: what one device with all of them has, in
 /// its order.

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/nearest_name.h"
+#include "parallel/interleaved_cut.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -109,6 +110,12 @@ std::optional<PipelineCut> least_of_largest(int stages, int units,
   return cut_at(begins);
 }
 
+double seconds_of(std::span<const UnitCost> units) {
+  double sum = 0;
+  for (const UnitCost& unit : units) sum += unit.seconds;
+  return sum;
+}
+
 }  // namespace
 
 std::vector<std::string> unit_names(const nn::Model& model) {
@@ -117,12 +124,16 @@ std::vector<std::string> unit_names(const nn::Model& model) {
   return names;
 }
 
-void require_cut(const CutRequest& request, std::span<const std::string> units, int stages) {
+void require_cut(const CutRequest& request, std::span<const std::string> units, int stages, int devices) {
   if (!request.automatic()) {
     cut_as_listed(request, units, stages);
   } else if (static_cast<size_t>(stages) > units.size()) {
-    refuse(request, units, fmt::format("expected at most as many devices as the model has stages, {}", units.size()),
-           fmt::format("{}", stages), "list fewer devices");
+    const bool one_each = stages == devices;
+    refuse(request, units,
+           fmt::format("expected at most as many {} as the model has stages, {}",
+                       one_each ? "devices" : "stages of all devices together", units.size()),
+           one_each ? fmt::format("{}", stages) : fmt::format("{} of {} each", devices, stages / devices),
+           one_each ? "list fewer devices" : "write fewer stages_per_device, or list fewer devices");
   }
 }
 
@@ -138,8 +149,12 @@ PipelineCut cut_by_cost(std::span<const UnitCost> units, const PipelineStep& ste
   const auto of = [&](nn::StageRange range) {
     return units.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.end - range.begin));
   };
+  if (step.stages_per_device > 1) {
+    const auto fastest = [&](int, nn::StageRange range) { return seconds_of(of(range)); };
+    return interleaved_cut(units, step, limit_bytes, *least_of_largest(step.stages, count, fastest));
+  }
   std::vector<std::set<HeldMicroBatches>> held;
-  for (int s = 0; s < step.stages; ++s) held.push_back(held_in(actions_of(step, s)));
+  for (int s = 0; s < step.stages; ++s) held.push_back(held_in(actions_of(step, s), s));
   const auto bytes = [&](int stage, nn::StageRange range) {
     int64_t kept = 0, kept_for_weights = 0, fixed = 0, most = 0, most_kept = 0;
     for (const UnitCost& unit : of(range)) {
@@ -154,9 +169,7 @@ PipelineCut cut_by_cost(std::span<const UnitCost> units, const PipelineStep& ste
   };
   const auto seconds = [&](int stage, nn::StageRange range) {
     if (limit_bytes > 0 && bytes(stage, range) > static_cast<double>(limit_bytes)) return kImpossible;
-    double sum = 0;
-    for (const UnitCost& unit : of(range)) sum += unit.seconds;
-    return sum;
+    return seconds_of(of(range));
   };
   if (const auto cut = least_of_largest(step.stages, count, seconds)) return *cut;
   return *least_of_largest(step.stages, count, bytes);

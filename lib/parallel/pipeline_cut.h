@@ -26,8 +26,9 @@ struct CutRequest {
 /// The names of a model's units.
 std::vector<std::string> unit_names(const nn::Model& model);
 
-/// Throws 78, listing the units by name, where a model of these can't be cut into `stages` as it is asked for.
-void require_cut(const CutRequest& request, std::span<const std::string> units, int stages);
+/// Throws 78, listing the units by name, where a model of these can't be cut into `stages` on `devices` as it is asked
+/// for.
+void require_cut(const CutRequest& request, std::span<const std::string> units, int stages, int devices);
 /// The cut that was written down. Throws 78 as require_cut does.
 PipelineCut cut_as_listed(const CutRequest& request, std::span<const std::string> units, int stages);
 
@@ -43,7 +44,7 @@ struct UnitCost {
 
 /// The cut into consecutive units, at least one a stage, whose slowest stage takes the least time. With a limit of
 /// bytes (0: none) only stages that fit in it by the units' costs are taken; where no cut fits, the one whose largest
-/// stage is the smallest.
+/// stage is the smallest. Of several stages a device that of `interleaved_cut`.
 PipelineCut cut_by_cost(std::span<const UnitCost> units, const PipelineStep& step, int64_t limit_bytes = 0);
 
 }  // namespace dptrain::parallel

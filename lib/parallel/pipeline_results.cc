@@ -10,9 +10,29 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Blocks that a pipeline evaluates between two looks at whether to stop, by stage: the more, the less of its time is
+/// Blocks that a pipeline evaluates between two looks at whether to stop, by device: the more, the less of its time is
 /// spent on filling and emptying it.
-constexpr int kBlocksOfStage = 4;
+constexpr int kBlocksOfDevice = 4;
+
+// A stage's times as numbers, one stage behind the other.
+constexpr size_t kTimesOfStage = 5;
+
+void append_numbers(std::vector<double>& numbers, const StageTimes& of) {
+  const auto micro_batches = static_cast<double>(of.micro_batches);
+  for (const double number : {of.forward_s, of.backward_s, of.backward_weights_s, of.waiting_s, micro_batches})
+    numbers.push_back(number);
+}
+
+std::vector<StageTimes> times_of_numbers(const std::vector<double>& numbers) {
+  std::vector<StageTimes> times;
+  for (size_t at = 0; at + kTimesOfStage <= numbers.size(); at += kTimesOfStage)
+    times.push_back({.forward_s = numbers[at],
+                     .backward_s = numbers[at + 1],
+                     .backward_weights_s = numbers[at + 2],
+                     .waiting_s = numbers[at + 3],
+                     .micro_batches = static_cast<int64_t>(numbers[at + 4])});
+  return times;
+}
 
 }  // namespace
 
@@ -28,7 +48,7 @@ bool PipelineStrategy::any_process(bool own) {
 
 std::optional<Score> PipelineStrategy::evaluate(const Dataset& dataset, const EvaluationWatch& watch) {
   const int64_t size = evaluation_samples(dataset);
-  const int64_t blocks = (dataset.samples() + size - 1) / size, at_once = int64_t{kBlocksOfStage} * world_size();
+  const int64_t blocks = (dataset.samples() + size - 1) / size, at_once = int64_t{kBlocksOfDevice} * world_size();
   team().run("evaluation", [&](int rank) {
     share_weights(rank);
     swap_average(rank);
@@ -40,10 +60,12 @@ std::optional<Score> PipelineStrategy::evaluate(const Dataset& dataset, const Ev
     if (!complete) break;
     if (watch.done) watch.done(first * size);
     team().run("evaluation", [&](int rank) {
-      std::vector<PipelineStage::Block> own;
+      std::vector<PipelineStages::Block> own;
       for (int64_t b = first + replica_of(rank); b < std::min(first + at_once, blocks); b += replicas_)
         own.push_back({.begin = b * size, .end = std::min((b + 1) * size, dataset.samples())});
-      std::ranges::move(stage(rank).evaluate(dataset, own, evaluated_rows()),
+      PipelineStep step = step_;
+      step.micro_batches = std::ssize(own);
+      std::ranges::move(stages(rank).evaluate(step, dataset, own, evaluated_rows()),
                         std::back_inserter(of_ranks[static_cast<size_t>(rank)]));
     });
   }
@@ -73,27 +95,31 @@ std::vector<StepResults> PipelineStrategy::in_order(std::vector<std::vector<Step
 
 TrainingState PipelineStrategy::joined(bool everywhere, const std::function<TrainingState(Replica&)>& state_of) {
   const bool is_first = first_rank() == 0;
-  std::vector<PartState> parts(static_cast<size_t>(stages()));
-  std::vector<bool> present(parts.size());
-  for (int rank = 0; rank < std::min(ranks(), stages()); ++rank)
-    present[static_cast<size_t>(stage_of(rank))] = is_first || everywhere;
+  // By stage; each rank of the first replica, or of what is here of others, has its own ones.
+  std::vector<std::optional<PartState>> parts(static_cast<size_t>(step_.stages));
+  const auto part_of = [&](int device, int nth) -> std::optional<PartState>& {
+    return parts[static_cast<size_t>(device + nth * devices())];
+  };
   team().run("reading the training's state", [&](int rank) {
     make_room(rank);
-    // No two of these have the same stage.
-    if (rank >= stages()) return;
+    // No two of these have the same stages.
+    if (rank >= devices()) return;
     Communicator& messages = team().host_communicator(rank);
-    PartState& own = parts[static_cast<size_t>(stage_of(rank))];
     const bool is_sent = !is_first && replica_of(rank) == 0;
     if (!is_first && !is_sent && !everywhere) return;
-    own = PartState::of(replica(rank).model(), state_of(replica(rank)));
-    if (is_sent) send_part_state(messages, own, 0);
+    std::vector<PartState> own = state_by_range(replica(rank).model(), state_of(replica(rank)));
+    for (int nth = 0; nth < std::ssize(own); ++nth) {
+      PartState& range = own[static_cast<size_t>(nth)];
+      if (is_sent) send_part_state(messages, range, 0);
+      if (is_first || everywhere) part_of(device_of(rank), nth) = std::move(range);
+    }
     if (!team().is_first(rank)) return;
-    for (int other = ranks(); other < stages(); ++other)
-      parts[static_cast<size_t>(other)] = receive_part_state(messages, other);
+    for (int other = ranks(); other < devices(); ++other)
+      for (int nth = 0; nth < step_.stages_per_device; ++nth) part_of(other, nth) = receive_part_state(messages, other);
   });
   std::vector<PartState> whole;
-  for (size_t s = 0; s < parts.size(); ++s)
-    if (is_first || present[s]) whole.push_back(std::move(parts[s]));
+  for (std::optional<PartState>& part : parts)
+    if (part) whole.push_back(std::move(*part));
   return whole.empty() ? TrainingState() : joined_state(std::move(whole));
 }
 
@@ -120,39 +146,37 @@ std::optional<double> PipelineStrategy::statistics_spread() {
   if (replicas_ == 1) return std::nullopt;
   std::vector<RunningValues> by_rank = running_values(), by_replica(static_cast<size_t>(replicas_));
   for (size_t world_rank = 0; world_rank < by_rank.size(); ++world_rank)
-    std::ranges::move(by_rank[world_rank], std::back_inserter(by_replica[world_rank / static_cast<size_t>(stages())]));
+    std::ranges::move(by_rank[world_rank], std::back_inserter(by_replica[world_rank / static_cast<size_t>(devices())]));
   return parallel::statistics_spread(by_replica);
 }
 
-std::vector<StageTimes> PipelineStrategy::take_times_of_all() {
-  std::vector<StageTimes> times;
-  for (int rank = 0; rank < ranks(); ++rank) times.push_back(stage(rank).take_times());
+std::vector<std::vector<StageTimes>> PipelineStrategy::take_times_of_all() {
+  std::vector<std::vector<StageTimes>> times;
+  for (int rank = 0; rank < ranks(); ++rank) times.push_back(stages(rank).take_times());
   if (!team().spans_processes() || team().is_logged()) return times;
-  std::vector<StageTimes> of_world;
+  std::vector<std::vector<StageTimes>> of_world;
   team().run("gathering the stages' times", [&](int rank) {
-    const StageTimes& own = times[static_cast<size_t>(rank)];
-    const auto all = gather_numbers(
-        team().host_communicator(rank),
-        {own.forward_s, own.backward_s, own.backward_weights_s, own.waiting_s, static_cast<double>(own.micro_batches)});
-    for (const std::vector<double>& of_rank : all)
-      of_world.push_back({.forward_s = of_rank[0],
-                          .backward_s = of_rank[1],
-                          .backward_weights_s = of_rank[2],
-                          .waiting_s = of_rank[3],
-                          .micro_batches = static_cast<int64_t>(of_rank[4])});
+    std::vector<double> own;
+    for (const StageTimes& stage : times[static_cast<size_t>(rank)]) append_numbers(own, stage);
+    for (const std::vector<double>& of_rank : gather_numbers(team().host_communicator(rank), std::move(own)))
+      of_world.push_back(times_of_numbers(of_rank));
   });
   return of_world;
 }
 
 std::optional<PipelineFigures> PipelineStrategy::take_pipeline_figures() {
-  PipelineFigures figures{
-      .stages = {}, .micro_batches = step_.micro_batches, .schedule = std::string(schedule_name(step_.schedule))};
-  const std::vector<StageTimes> by_rank = take_times_of_all();
+  PipelineFigures figures{.stages = {},
+                          .stages_per_device = step_.stages_per_device,
+                          .micro_batches = step_.micro_batches,
+                          .schedule = std::string(schedule_name(step_.schedule))};
+  const std::vector<std::vector<StageTimes>> by_rank = take_times_of_all();
   if (by_rank.empty()) return std::nullopt;
-  std::vector<StageTimes> times(static_cast<size_t>(stages()));
+  std::vector<StageTimes> times(cut_.size());
   bool measured = !team().is_logged();
   for (size_t world_rank = 0; world_rank < by_rank.size(); ++world_rank) {
-    times[world_rank % times.size()] += by_rank[world_rank];
+    const auto own_devices = static_cast<size_t>(devices());
+    for (size_t nth = 0; nth < by_rank[world_rank].size(); ++nth)
+      times[world_rank % own_devices + nth * own_devices] += by_rank[world_rank][nth];
     measured &= team().kind(static_cast<int>(world_rank)) == DeviceKind::cpu;
   }
   StageTimes all;

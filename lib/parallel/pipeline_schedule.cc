@@ -7,9 +7,15 @@ namespace {
 
 using Kind = StageAction::Kind;
 
-void add(std::vector<StageAction>& actions, Kind kind, int64_t begin, int64_t end) {
-  for (int64_t m = begin; m < end; ++m) actions.push_back({.kind = kind, .micro_batch = m});
-}
+/// Passes over micro-batches [begin, end), one after the other.
+struct Passes {
+  std::vector<StageAction>& actions;
+  int stage;
+
+  void add(Kind kind, int64_t begin, int64_t end) const {
+    for (int64_t m = begin; m < end; ++m) actions.push_back({.kind = kind, .micro_batch = m, .stage = stage});
+  }
+};
 
 double seconds_of(Kind kind, const StageSeconds& stage) {
   switch (kind) {
@@ -20,48 +26,93 @@ double seconds_of(Kind kind, const StageSeconds& stage) {
   }
 }
 
-}  // namespace
-
-std::string_view schedule_name(PipelineSchedule schedule) {
-  switch (schedule) {
-    case PipelineSchedule::gpipe: return "gpipe";
-    case PipelineSchedule::zero_bubble: return "zero_bubble";
-    default: return "1f1b";
+std::vector<StageAction> gpipe(const PipelineStep& step, int stage) {
+  std::vector<StageAction> actions;
+  const Passes passes{.actions = actions, .stage = stage};
+  const int64_t count = step.micro_batches, flush = step.flush > 0 ? step.flush : std::max<int64_t>(count, 1);
+  for (int64_t begin = 0; begin < count; begin += flush) {
+    const int64_t end = std::min(begin + flush, count);
+    passes.add(Kind::forward, begin, end);
+    passes.add(Kind::backward, begin, end);
   }
+  return actions;
 }
 
-std::vector<StageAction> actions_of(const PipelineStep& step, int stage) {
+/// One back for each forward; in two passes where that is of use and asked for.
+std::vector<StageAction> alternating(const PipelineStep& step, int stage) {
   std::vector<StageAction> actions;
+  const Passes passes{.actions = actions, .stage = stage};
   const int64_t count = step.micro_batches;
-  if (step.schedule == PipelineSchedule::gpipe) {
-    const int64_t flush = step.flush > 0 ? step.flush : std::max<int64_t>(count, 1);
-    for (int64_t begin = 0; begin < count; begin += flush) {
-      const int64_t end = std::min(begin + flush, count);
-      add(actions, Kind::forward, begin, end);
-      add(actions, Kind::backward, begin, end);
-    }
-    return actions;
-  }
   // So many micro-batches are on their way behind this stage before the first gradient can come back.
   const int64_t warm_up = std::min<int64_t>(step.stages - 1 - stage, count);
   const bool weights_apart = step.schedule == PipelineSchedule::zero_bubble && stage > 0;
   // So many micro-batches' gradients of weights are left for the end, when nothing else is to be done, so that nothing
   // that goes back is held up by them while the pipeline fills.
   const int64_t kept = std::min<int64_t>(stage, count);
-  add(actions, Kind::forward, 0, warm_up);
+  passes.add(Kind::forward, 0, warm_up);
   for (int64_t m = 0; m < count; ++m) {
-    if (m + warm_up < count) add(actions, Kind::forward, m + warm_up, m + warm_up + 1);
-    add(actions, weights_apart ? Kind::backward_data : Kind::backward, m, m + 1);
-    if (weights_apart && m >= kept) add(actions, Kind::backward_weights, m - kept, m - kept + 1);
+    if (m + warm_up < count) passes.add(Kind::forward, m + warm_up, m + warm_up + 1);
+    passes.add(weights_apart ? Kind::backward_data : Kind::backward, m, m + 1);
+    if (weights_apart && m >= kept) passes.add(Kind::backward_weights, m - kept, m - kept + 1);
   }
-  if (weights_apart) add(actions, Kind::backward_weights, count - kept, count);
+  if (weights_apart) passes.add(Kind::backward_weights, count - kept, count);
   return actions;
 }
 
-std::set<HeldMicroBatches> held_in(std::span<const StageAction> actions) {
+/// In rounds of as many micro-batches as there are devices, which go through all stages of a device, and back.
+std::vector<StageAction> interleaved(const PipelineStep& step, int device) {
+  const int devices = step.devices(), stages = step.stages_per_device;
+  // The last round is taken for a whole one, whose other micro-batches are then left out: what is done in this order
+  // waits for nothing that waits for it, which a shorter round by the same rule would.
+  const int64_t count = (step.micro_batches + devices - 1) / devices * devices;
+  std::vector<StageAction> forward, backward, actions;
+  for (int64_t begin = 0; begin < count; begin += devices) {
+    for (int s = 0; s < stages; ++s) {
+      Passes{.actions = forward, .stage = device + s * devices}.add(Kind::forward, begin, begin + devices);
+      const int from_last = stages - 1 - s;
+      Passes{.actions = backward, .stage = device + from_last * devices}.add(Kind::backward, begin, begin + devices);
+    }
+  }
+  // When the first gradient comes to the last device, after the first micro-batch's last stage, it is further by what
+  // lies before that stage; a device before it by a pass each way for each device that gradients come back through.
+  const auto warm_up =
+      std::min(forward.size(), static_cast<size_t>((stages - 1) * devices + 2 * (devices - 1 - device)));
+  const auto add = [&](const StageAction& action) {
+    if (action.micro_batch < step.micro_batches) actions.push_back(action);
+  };
+  std::for_each_n(forward.begin(), warm_up, add);
+  for (size_t i = 0; i < backward.size(); ++i) {
+    if (i + warm_up < forward.size()) add(forward[i + warm_up]);
+    add(backward[i]);
+  }
+  return actions;
+}
+
+}  // namespace
+
+std::string_view schedule_name(PipelineSchedule schedule) {
+  switch (schedule) {
+    case PipelineSchedule::gpipe: return "gpipe";
+    case PipelineSchedule::zero_bubble: return "zero_bubble";
+    case PipelineSchedule::interleaved: return "interleaved";
+    default: return "1f1b";
+  }
+}
+
+std::vector<StageAction> actions_of(const PipelineStep& step, int device) {
+  switch (step.schedule) {
+    case PipelineSchedule::gpipe: return gpipe(step, device);
+    case PipelineSchedule::interleaved: return interleaved(step, device);
+    default: return alternating(step, device);
+  }
+}
+
+std::set<HeldMicroBatches> held_in(std::span<const StageAction> actions, int stage) {
   std::set<HeldMicroBatches> all;
   HeldMicroBatches held;
-  for (const auto& [kind, micro_batch] : actions) {
+  for (const StageAction& action : actions) {
+    if (action.stage != stage) continue;
+    const Kind kind = action.kind;
     if (kind == Kind::forward) ++held.whole;
     if (kind == Kind::backward || kind == Kind::backward_data) --held.whole;
     if (kind == Kind::backward_data) ++held.weights;
@@ -71,41 +122,48 @@ std::set<HeldMicroBatches> held_in(std::span<const StageAction> actions) {
   return all;
 }
 
-double predicted_bubble(const PipelineStep& step, std::span<const StageSeconds> stages) {
-  struct Stage {
+double step_seconds(const PipelineStep& step, std::span<const StageSeconds> stages) {
+  struct Device {
     std::vector<StageAction> actions;
     size_t next = 0;
     double free_at = 0;
-    std::vector<double> forward_done, backward_done;  // by micro-batch, below 0 until it is
   };
-  std::vector<Stage> at;
+  const std::vector<double> never(static_cast<size_t>(step.micro_batches), -1.0);
+  // By stage and micro-batch, below 0 until it is.
+  std::vector<std::vector<double>> forward_done(stages.size(), never), backward_done(stages.size(), never);
+  std::vector<Device> devices;
   size_t left = 0;
-  double busy = 0;
-  for (int s = 0; s < step.stages; ++s) {
-    const std::vector<double> never(static_cast<size_t>(step.micro_batches), -1.0);
-    at.push_back({.actions = actions_of(step, s), .forward_done = never, .backward_done = never});
-    left += at.back().actions.size();
-    for (const StageAction& action : at.back().actions) busy += seconds_of(action.kind, stages[static_cast<size_t>(s)]);
+  for (int d = 0; d < step.devices(); ++d) {
+    devices.push_back({.actions = actions_of(step, d)});
+    left += devices.back().actions.size();
   }
-  // Each stage goes on as far as what it needs has come; whoever is asked first changes no time.
+  // Each device goes on as far as what it needs has come; whoever is asked first changes no time.
   while (left > 0) {
-    for (size_t s = 0; s < at.size(); ++s) {
-      for (Stage& own = at[s]; own.next < own.actions.size(); ++own.next, --left) {
-        const auto [kind, micro_batch] = own.actions[own.next];
-        const auto m = static_cast<size_t>(micro_batch);
-        const bool forward = kind == Kind::forward, weights = kind == Kind::backward_weights;
+    for (Device& own : devices) {
+      for (; own.next < own.actions.size(); ++own.next, --left) {
+        const StageAction& action = own.actions[own.next];
+        const auto m = static_cast<size_t>(action.micro_batch), s = static_cast<size_t>(action.stage);
+        const bool forward = action.kind == Kind::forward, weights = action.kind == Kind::backward_weights;
         double ready = 0;
-        if (forward && s > 0) ready = at[s - 1].forward_done[m];
-        if (!forward && !weights && s + 1 < at.size()) ready = at[s + 1].backward_done[m];
+        if (forward && s > 0) ready = forward_done[s - 1][m];
+        if (!forward && !weights && s + 1 < stages.size()) ready = backward_done[s + 1][m];
         if (ready < 0) break;
-        own.free_at = std::max(own.free_at, ready) + seconds_of(kind, stages[s]);
-        if (!weights) (forward ? own.forward_done : own.backward_done)[m] = own.free_at;
+        own.free_at = std::max(own.free_at, ready) + seconds_of(action.kind, stages[s]);
+        if (!weights) (forward ? forward_done : backward_done)[s][m] = own.free_at;
       }
     }
   }
   double end = 0;
-  for (const Stage& stage : at) end = std::max(end, stage.free_at);
-  const double whole = end * static_cast<double>(step.stages);
+  for (const Device& device : devices) end = std::max(end, device.free_at);
+  return end;
+}
+
+double predicted_bubble(const PipelineStep& step, std::span<const StageSeconds> stages) {
+  double busy = 0;
+  for (const StageSeconds& stage : stages)
+    busy += static_cast<double>(step.micro_batches) *
+            (seconds_of(Kind::forward, stage) + seconds_of(Kind::backward, stage));
+  const double whole = step_seconds(step, stages) * static_cast<double>(step.devices());
   return whole > 0 ? 1 - busy / whole : 0;
 }
 

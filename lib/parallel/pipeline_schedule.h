@@ -9,22 +9,27 @@
 
 namespace dptrain::parallel {
 
-/// In which order the stages of a pipeline work on the micro-batches of a step.
+/// In which order the devices of a pipeline work on the micro-batches of a step.
 enum class PipelineSchedule {
   gpipe,                 ///< all forward, then all backward (Huang et al., "GPipe", 2019)
   one_forward_one_back,  ///< as early as there is a gradient, one back for each forward (Narayanan et al., 2019)
   /// That, with the gradients of weights, which no other stage waits for, in passes of their own, behind what others do
   /// wait for: ZB-H1 (Qi et al., "Zero Bubble Pipeline Parallelism", 2023). The first stage, whose gradients nobody
   /// waits for, does as before.
-  zero_bubble
+  zero_bubble,
+  /// One back for each forward, of several stages a device: a micro-batch goes around the devices as often, so that the
+  /// next device has to wait for less (Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters
+  /// Using Megatron-LM", 2021).
+  interleaved
 };
 inline constexpr PipelineSchedule kPipelineSchedules[] = {PipelineSchedule::one_forward_one_back,
-                                                          PipelineSchedule::zero_bubble, PipelineSchedule::gpipe};
+                                                          PipelineSchedule::zero_bubble, PipelineSchedule::interleaved,
+                                                          PipelineSchedule::gpipe};
 
-/// "gpipe", "1f1b" or "zero_bubble", as the configuration names it.
+/// "gpipe", "1f1b", "zero_bubble" or "interleaved", as the configuration names it.
 std::string_view schedule_name(PipelineSchedule schedule);
 
-/// What a stage does next.
+/// What a device does next.
 struct StageAction {
   enum class Kind {
     forward,
@@ -34,6 +39,7 @@ struct StageAction {
   };
   Kind kind = Kind::forward;
   int64_t micro_batch = 0;
+  int stage = 0;  ///< of the pipeline
 
   bool operator==(const StageAction&) const = default;
 };
@@ -42,14 +48,17 @@ struct StageAction {
 struct PipelineStep {
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_back;
   int stages = 2;
+  int stages_per_device = 1;  ///< more than one of `interleaved` alone: stage s is on device s mod devices()
   int64_t micro_batches = 2;
   /// How many micro-batches go through gpipe's forward passes before they go back: those of one accumulation. 0: all.
   int64_t flush = 0;
+
+  int devices() const { return stages / stages_per_device; }
 };
 
-/// What stage `stage` (from 0) does in a step, in order. Passes of each kind take the micro-batches by number, 0, 1,
-/// 2..., so that gradients are added in one order whatever the schedule.
-std::vector<StageAction> actions_of(const PipelineStep& step, int stage);
+/// What device `device` (from 0) does in a step, in order. Passes of each kind take a stage's micro-batches by number,
+/// 0, 1, 2..., so that gradients are added in one order whatever the schedule.
+std::vector<StageAction> actions_of(const PipelineStep& step, int device);
 
 /// Micro-batches that a stage keeps something of at a moment of a step.
 struct HeldMicroBatches {
@@ -59,8 +68,8 @@ struct HeldMicroBatches {
   auto operator<=>(const HeldMicroBatches&) const = default;
 };
 
-/// All that there is in a step, each once.
-std::set<HeldMicroBatches> held_in(std::span<const StageAction> actions);
+/// All that there is of a stage in a step, each once. `actions`: its device's.
+std::set<HeldMicroBatches> held_in(std::span<const StageAction> actions, int stage);
 
 /// Seconds of one micro-batch on a stage.
 struct StageSeconds {
@@ -69,10 +78,14 @@ struct StageSeconds {
   double backward_weights = 0;  ///< of those weights that take a pass of their own
 };
 
-/// The share of the stages' time in a step that they wait, where a micro-batch takes so long on each of them and
-/// messages take no time: (S - 1) / (M + S - 1) for S equal stages and M micro-batches, and by `zero_bubble`, of as
-/// many micro-batches as stages or more, whose three passes take the same time, (S - 1) / (3 M + S - 1). 0 where
-/// nothing takes time.
+/// Until the last device is done with a step, where a micro-batch takes so long on each of the stages and messages take
+/// no time.
+double step_seconds(const PipelineStep& step, std::span<const StageSeconds> stages);
+
+/// The share of the devices' time in a step that they wait, of such stages: (S - 1) / (M + S - 1) for S devices with
+/// equal stages and M micro-batches; by `zero_bubble`, of as many micro-batches as stages or more, whose three passes
+/// take the same time, (S - 1) / (3 M + S - 1); by `interleaved` with V stages a device and a multiple of S
+/// micro-batches (S - 1) / (V M + S - 1). 0 where nothing takes time.
 double predicted_bubble(const PipelineStep& step, std::span<const StageSeconds> stages);
 
 }  // namespace dptrain::parallel

@@ -17,15 +17,25 @@ namespace dptrain::parallel {
 namespace {
 
 /// What a device has of its replica's model.
-ReplicaPart part_of(const PipelineCut& cut, int rank) {
-  const auto stages = static_cast<int>(cut.size());
-  return {.duties = {.updates = true, .averages = rank < stages}, .stages = cut[static_cast<size_t>(rank % stages)]};
+ReplicaPart part_of(const PipelineCut& cut, int stages_per_device, int rank) {
+  const int stages = static_cast<int>(cut.size()), devices = stages / stages_per_device;
+  ReplicaPart part{.duties = {.updates = true, .averages = rank < devices}, .stages = {}};
+  for (int s = rank % devices; s < stages; s += devices) part.stages.push_back(cut[static_cast<size_t>(s)]);
+  return part;
 }
 
 /// Stages hand activations on, and gradients back.
-StrategyContext with_messages(StrategyContext context, int replicas, int stages) {
-  context.team.messages = neighbor_pairs(replicas, stages);
+StrategyContext with_messages(StrategyContext context, int replicas, const PipelineStep& step) {
+  context.team.messages = neighbor_pairs(replicas, step.devices(), step.stages_per_device > 1);
   return context;
+}
+
+/// Of `devices` a replica, without its micro-batches.
+PipelineStep step_of(const PipelineOptions& options, int devices) {
+  return {.schedule = options.schedule,
+          .stages = devices * options.stages_per_device,
+          .stages_per_device = options.stages_per_device,
+          .micro_batches = 0};
 }
 
 /// The cut by what the model's units cost on the first device of all.
@@ -48,9 +58,9 @@ PipelineCut measured_cut(const StrategyContext& context, const PipelineStep& ste
 std::unique_ptr<Strategy> PipelineStrategy::make(const StrategyContext& context, const PipelineOptions& options) {
   const auto units = unit_names_of(context);
   const int world_size = context.team.logged ? context.team.logged->ranks : context.world_size();
-  const PipelineStep step{
-      .schedule = options.schedule, .stages = world_size / options.replicas, .micro_batches = options.micro_batches};
-  require_cut(options.cut, units, step.stages);
+  PipelineStep step = step_of(options, world_size / options.replicas);
+  step.micro_batches = options.micro_batches;
+  require_cut(options.cut, units, step.stages, step.devices());
   const PipelineCut cut =
       options.cut.automatic() ? measured_cut(context, step) : cut_as_listed(options.cut, units, step.stages);
   return std::make_unique<PipelineStrategy>(context, options, cut);
@@ -58,11 +68,12 @@ std::unique_ptr<Strategy> PipelineStrategy::make(const StrategyContext& context,
 
 PipelineStrategy::PipelineStrategy(const StrategyContext& context, const PipelineOptions& options,
                                    const PipelineCut& cut)
-    : ReplicatedStrategy(with_messages(context, options.replicas, static_cast<int>(cut.size())),
-                         [&](int world_rank) { return part_of(cut, world_rank); }),
+    : ReplicatedStrategy(with_messages(context, options.replicas,
+                                       step_of(options, static_cast<int>(cut.size()) / options.stages_per_device)),
+                         [&](int world_rank) { return part_of(cut, options.stages_per_device, world_rank); }),
       cut_(cut),
       replicas_(options.replicas),
-      step_{.schedule = options.schedule, .stages = static_cast<int>(cut.size()), .micro_batches = 0},
+      step_(step_of(options, static_cast<int>(cut.size()) / options.stages_per_device)),
       flush_(options.micro_batches),
       averages_weights_(context.replica.average_decay.has_value()),
       sums_(static_cast<size_t>(ranks())),
@@ -74,16 +85,26 @@ PipelineStrategy::PipelineStrategy(const StrategyContext& context, const Pipelin
   find_ties(facts);
 }
 
-void PipelineStrategy::make_stages(PlantedFault planted) {
-  const auto neighbor = [&](int world_rank) {
+std::vector<PipelineStages::Place> PipelineStrategy::places_on(int rank) {
+  const auto on_device_of = [&](int stage) {
+    const int world_rank = rank_of(replica_of(rank), stage % devices());
     return StageLink::Peer{.rank = world_rank, .kind = team().kind(world_rank)};
   };
+  std::vector<PipelineStages::Place> places;
+  for (int s = device_of(rank); s < step_.stages; s += devices()) {
+    PipelineStages::Place& place = places.emplace_back();
+    place.stage = s;
+    place.units = cut_[static_cast<size_t>(s)];
+    if (s > 0) place.previous = on_device_of(s - 1);
+    if (s + 1 < step_.stages) place.next = on_device_of(s + 1);
+  }
+  return places;
+}
+
+void PipelineStrategy::make_stages(PlantedFault planted) {
   for (int rank = 0; rank < ranks(); ++rank) {
-    PipelineStage::Neighbors neighbors;
-    if (stage_of(rank) > 0) neighbors.previous = neighbor(first_rank() + rank - 1);
-    if (!is_last(rank)) neighbors.next = neighbor(first_rank() + rank + 1);
     const StageLink::Ends ends{.tensors = team().communicator(rank), .forms = team().host_communicator(rank)};
-    stages_.push_back(std::make_unique<PipelineStage>(replica(rank), ends, neighbors, planted));
+    stages_.push_back(std::make_unique<PipelineStages>(replica(rank), ends, places_on(rank), planted));
   }
 }
 
@@ -104,7 +125,7 @@ void PipelineStrategy::form_groups(const StrategyContext& context) {
   const bool updates_meet = context.replica.clip_norm || context.replica.precision == Precision::fp16;
   for (int r = 0; updates_meet && r < replicas_; ++r) {
     std::vector<int> ranks;
-    for (int s = 0; s < stages(); ++s) ranks.push_back(rank_of(r, s));
+    for (int d = 0; d < devices(); ++d) ranks.push_back(rank_of(r, d));
     const auto members = team().form_world_group(ranks);
     for (size_t i = 0; i < ranks.size(); ++i)
       if (members[i] != nullptr) sums_[static_cast<size_t>(ranks[i] - first_rank())].of_parts = members[i];
@@ -112,15 +133,15 @@ void PipelineStrategy::form_groups(const StrategyContext& context) {
 }
 
 void PipelineStrategy::find_ties(const std::vector<StageFacts>& facts) {
-  // By name: each stage has a model of its own.
+  // By name: each device has a model of its own.
   std::set<std::string> borrowed;
-  for (int s = 0; s < stages(); ++s)
-    borrowed.insert(facts[static_cast<size_t>(s)].borrowed.begin(), facts[static_cast<size_t>(s)].borrowed.end());
+  for (int d = 0; d < devices(); ++d)
+    borrowed.insert(facts[static_cast<size_t>(d)].borrowed.begin(), facts[static_cast<size_t>(d)].borrowed.end());
   for (const std::string& name : borrowed) {
     for (int r = 0; r < replicas_; ++r) {
       std::vector<int> ranks;
-      for (int s = 0; s < stages(); ++s)
-        if (std::ranges::count(facts[static_cast<size_t>(s)].parameters, name) > 0) ranks.push_back(rank_of(r, s));
+      for (int d = 0; d < devices(); ++d)
+        if (std::ranges::count(facts[static_cast<size_t>(d)].parameters, name) > 0) ranks.push_back(rank_of(r, d));
       const auto members = team().form_world_group(ranks);
       for (size_t i = 0; i < ranks.size(); ++i) {
         if (members[i] == nullptr) continue;
@@ -143,16 +164,6 @@ std::vector<Device*> PipelineStrategy::batch_devices() {
   return devices;
 }
 
-std::vector<StageAction> PipelineStrategy::actions_on(int rank, const PipelineStep& step,
-                                                      const StepParts& parts) const {
-  std::vector<StageAction> actions = actions_of(step, stage_of(rank));
-  if (!shares_statistics_)
-    std::erase_if(actions, [&](const StageAction& action) {
-      return parts[static_cast<size_t>(action.micro_batch)]->samples() == 0;
-    });
-  return actions;
-}
-
 void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
   PipelineStep step = step_;
   step.micro_batches = static_cast<int64_t>(batch->micro_batches.size());
@@ -170,7 +181,8 @@ void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const Step
     own.begin_step(parts, numbers, totals_of(*batch), is_last(rank) ? KeptResults::of(parts) : KeptResults());
     statistics(rank).begin_step(batch->samples);
     exchange.stamp(StepExchange::Point::begun);
-    stage(rank).add_gradients(actions_on(rank, step, parts), parts);
+    // Where batch norms of any stage share their statistics all replicas make the same passes, with samples or not.
+    stages(rank).add_gradients(step, parts, shares_statistics_);
     exchange.stamp(StepExchange::Point::computed);
     add_other_gradients(rank);
     exchange.stamp(StepExchange::Point::reduced);
@@ -190,7 +202,7 @@ void PipelineStrategy::add_other_gradients(int rank) {
   const Sums& sums = sums_[static_cast<size_t>(rank)];
   const InPhase communicating(replica(rank).clock(), Phase::communication);
   const Tensor& gradients = replica(rank).model().gradients();
-  const bool left_out = leaves_last_sum_out() && stage_of(rank) == 0;
+  const bool left_out = leaves_last_sum_out() && device_of(rank) == 0;
   if (replicas_ > 1 && gradients.elements() > 0 && !left_out)
     part_communicator(rank).all_reduce(comm_buffer(gradients));
   for (const auto& [parameter, communicator] : sums.ties) communicator->all_reduce(comm_buffer(parameter->gradient()));

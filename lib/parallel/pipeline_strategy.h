@@ -6,7 +6,7 @@
 #include "parallel/pipeline_cut.h"
 #include "parallel/pipeline_figures.h"
 #include "parallel/pipeline_schedule.h"
-#include "parallel/pipeline_stage.h"
+#include "parallel/pipeline_stages.h"
 #include "parallel/replicated_strategy.h"
 #include "parallel/stage_facts.h"
 #include "parallel/steps_under_way.h"
@@ -16,14 +16,15 @@ namespace dptrain::parallel {
 struct PipelineOptions {
   CutRequest cut = {};
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_back;
+  int stages_per_device = 1;
   int64_t micro_batches = 0;  ///< of a step, beside those of `accumulate`
   int replicas = 1;
 };
 
-/// A model cut into stages, one a device, which the micro-batches of a step go through one behind the other
+/// A model cut into stages, one a device or several, which the micro-batches of a step go through one behind the other
 /// (model_parallel); or several replicas of that, each with its part of every micro-batch, whose gradients are added
-/// stage by stage (hybrid). Devices are listed replica by replica. A parameter that two stages use lives on both, and
-/// its gradient is added up between them. The stages of a replica may lie in several processes.
+/// device by device (hybrid). Devices are listed replica by replica. A parameter that stages of two devices use lives
+/// on both, and its gradient is added up between them. The devices of a replica may be of several processes.
 class PipelineStrategy final : public ReplicatedStrategy {
  public:
   /// Measures the model first where the cut is left to that: of several processes that of rank 0 does, for all. Throws
@@ -46,25 +47,25 @@ class PipelineStrategy final : public ReplicatedStrategy {
   CommWays sum_ways() override { return replicas_ > 1 ? part_communicator(0).ways() : CommWays(); }
 
  private:
-  int stages() const { return step_.stages; }
-  // Of a rank of this process.
-  int stage_of(int rank) const { return (first_rank() + rank) % stages(); }
-  int replica_of(int rank) const { return (first_rank() + rank) / stages(); }
-  bool is_last(int rank) const { return stage_of(rank) + 1 == stages(); }
-  PipelineStage& stage(int rank) { return *stages_[static_cast<size_t>(rank)]; }
+  /// Of a replica.
+  int devices() const { return step_.devices(); }
+  // Of a rank of this process: its device's number in its replica, from 0.
+  int device_of(int rank) const { return (first_rank() + rank) % devices(); }
+  int replica_of(int rank) const { return (first_rank() + rank) / devices(); }
+  /// Whether it has the last stage.
+  bool is_last(int rank) const { return device_of(rank) + 1 == devices(); }
+  PipelineStages& stages(int rank) { return *stages_[static_cast<size_t>(rank)]; }
   StepParts parts_on(const Batch& batch, int rank) { return parts_of(batch, replica_of(rank) - first_part()); }
   /// Of the world.
-  int rank_of(int replica, int stage) const { return replica * stages() + stage; }
+  int rank_of(int replica, int device) const { return replica * devices() + device; }
 
   void make_stages(PlantedFault planted);
+  std::vector<PipelineStages::Place> places_on(int rank);
   /// By rank of the world. Blocks.
   std::vector<StageFacts> exchange_facts();
   void form_groups(const StrategyContext& context);
   void find_ties(const std::vector<StageFacts>& facts);
-  /// What a rank does in a step. It leaves out micro-batches that its replica has no samples of; but where batch norms
-  /// of any stage share their statistics all replicas make the same passes.
-  std::vector<StageAction> actions_on(int rank, const PipelineStep& step, const StepParts& parts) const;
-  /// The gradients of a rank's stage, complete in what other devices add to them.
+  /// The gradients of a rank's stages, complete in what other devices add to them.
   void add_other_gradients(int rank);
   void share_weights(int rank) override;
   void swap_average(int rank) override;
@@ -77,15 +78,15 @@ class PipelineStrategy final : public ReplicatedStrategy {
   /// The first replica's state, on the process that has rank 0. `everywhere`: the others get that of the stages that
   /// they have.
   TrainingState joined(bool everywhere, const std::function<TrainingState(Replica&)>& state_of);
-  /// By rank of the world, on the process that has rank 0; nothing elsewhere.
-  std::vector<StageTimes> take_times_of_all();
+  /// By rank of the world, of each its stages', on the process that has rank 0; nothing elsewhere.
+  std::vector<std::vector<StageTimes>> take_times_of_all();
 
-  /// A rank's end of what it adds up with other stages.
+  /// A rank's end of what it adds up with other devices of its replica.
   struct Sums {
     Communicator* of_parts = nullptr;  ///< the same replica's, where updates need all of them
     struct Tie {
       const Parameter* parameter;
-      Communicator* communicator;  ///< of the stages that use it
+      Communicator* communicator;  ///< of the devices that use it
     };
     std::vector<Tie> ties = {};  ///< by name, so in one order on all ranks
   };
@@ -95,9 +96,9 @@ class PipelineStrategy final : public ReplicatedStrategy {
   PipelineStep step_;  ///< of the most micro-batches so far
   int64_t flush_;
   bool averages_weights_;
-  bool shares_statistics_ = false;                      ///< some stage does, in its passes
-  std::vector<std::unique_ptr<PipelineStage>> stages_;  ///< by rank
-  std::vector<Sums> sums_;                              ///< by rank
+  bool shares_statistics_ = false;                       ///< some stage does, in its passes
+  std::vector<std::unique_ptr<PipelineStages>> stages_;  ///< by rank
+  std::vector<Sums> sums_;                               ///< by rank
   StepsUnderWay steps_;
 };
 

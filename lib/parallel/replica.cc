@@ -159,12 +159,13 @@ int32_t* Replica::write_numbers(const BatchPart& part, int32_t* out) {
   return sends_images(part) ? write_image_numbers(part, out) : write_text_numbers(part, out);
 }
 
-Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers) {
+Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers,
+                                  const nn::StageRange& stages) {
   if (!part.text.tokens.empty()) {
     TextOnDevice text = cut_text(numbers, part);
     return {.x = text.tokens, .text = text.inputs, .targets = std::move(text.targets), .ids = ids};
   }
-  if (!model_->has_beginning())
+  if (stages.begin > 0)
     return {.x = {}, .text = {}, .targets = {uploaded_values(device_, DType::i32, part.targets[0])}, .ids = ids};
   if (part.images.defined()) {
     const Tensor labels = uploaded_values(device_, DType::i32, part.targets[0]);
@@ -182,26 +183,28 @@ Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, cons
   return {.x = batch.images, .text = {}, .targets = {batch.labels}, .ids = ids};
 }
 
-Replica::Samples Replica::samples_of(const BatchPart& part, const Place& place) {
+Replica::Samples Replica::samples_of(const BatchPart& part, const Place& place, const nn::StageRange& stages) {
   return decoded(part, exchange_.sample_ids().samples(place.sample, place.sample + part.samples()),
-                 exchange_.numbers().samples(place.number, place.number + count_numbers(part)));
+                 exchange_.numbers().samples(place.number, place.number + count_numbers(part)), stages);
 }
 
-Replica::Samples Replica::uploaded(const BatchPart& part) {
+Replica::Samples Replica::uploaded(const BatchPart& part, const nn::StageRange& stages) {
   std::vector<int32_t> numbers(static_cast<size_t>(count_numbers(part)));
   write_numbers(part, numbers.data());
   return decoded(part, uploaded_values(device_, DType::i64, part.sample_ids),
-                 uploaded_values(device_, DType::i32, numbers));
+                 uploaded_values(device_, DType::i32, numbers), stages);
 }
 
-std::vector<Variable> Replica::forward(const Variable& x, const Samples& samples) {
-  return model_->outputs(x, {.tape = x.tape(),
-                             .training = true,
-                             .seed = seed_,
-                             .epoch = exchange_.epoch(),
-                             .sample_ids = samples.ids,
-                             .text = samples.text,
-                             .statistics = statistics_});
+std::vector<Variable> Replica::forward(const Variable& x, const Samples& samples, const nn::StageRange& stages) {
+  return model_->outputs(x,
+                         {.tape = x.tape(),
+                          .training = true,
+                          .seed = seed_,
+                          .epoch = exchange_.epoch(),
+                          .sample_ids = samples.ids,
+                          .text = samples.text,
+                          .statistics = statistics_},
+                         stages);
 }
 
 std::vector<Tape::Root> Replica::losses_of(const std::vector<Variable>& outputs, const std::vector<Tensor>& targets,

@@ -50,7 +50,7 @@ struct ReplicaSpec {
   int steps_in_flight = 2;  ///< that a device is given ahead, and a GPU by its thread
   /// Devices of several kinds have replicas: their weights and gradients lie alike.
   bool mixed_devices = false;
-  nn::StageRange part = {};  ///< the stages of the model that the device has
+  nn::StageRanges part = {{}};  ///< the stages of the model that the device has
   /// Logical shards of a batch that the device computes, each by one thread; of none it computes its part as a whole.
   ShardRun shards = {};
   /// Of shards: the running statistics of the first one of all are kept; by default their mean, weighted by samples.
@@ -154,15 +154,15 @@ class Replica {
 
   /// What a model reads of some samples, and what its outputs are compared with, on the device.
   struct Samples {
-    Tensor x;  ///< images of the model's input type, or tokens i32 [N, S]; no images without the model's beginning
+    Tensor x;  ///< images of the model's input type, or tokens i32 [N, S]; no images for stages behind the first
     nn::TextInputs text;
     std::vector<Tensor> targets;  ///< i32 [rows] of each output
     Tensor ids;                   ///< i64 [N]
   };
-  /// Those of one of the step's parts.
-  Samples samples_of(const BatchPart& part, const Place& place);
+  /// Those of one of the step's parts, as these stages of the model need them.
+  Samples samples_of(const BatchPart& part, const Place& place, const nn::StageRange& stages = {});
   /// Those of any part, which is uploaded now.
-  Samples uploaded(const BatchPart& part);
+  Samples uploaded(const BatchPart& part, const nn::StageRange& stages = {});
 
   /// From now on training passes take batch statistics over all devices that share a batch. A pass without samples is
   /// then a pass like any other, so that all devices make the same calls; and as they meet within it, no step is
@@ -178,8 +178,8 @@ class Replica {
   Tape::Mode recording() const { return recording_; }
   /// A forward pass in training over some of the step's samples; records on `tape` and returns the model's outputs.
   std::vector<Variable> forward(Tape& tape, const Samples& samples) { return forward(tape.input(samples.x), samples); }
-  /// The same from `x`, what the part before has made of them.
-  std::vector<Variable> forward(const Variable& x, const Samples& samples);
+  /// The same from `x`, what the stages before have made of them, through a range that the replica has.
+  std::vector<Variable> forward(const Variable& x, const Samples& samples, const nn::StageRange& stages = {});
   /// Keeps losses and hits of outputs whose rows begin at `rows`; returns what backward begins from.
   std::vector<Tape::Root> losses_of(const std::vector<Variable>& outputs, const std::vector<Tensor>& targets,
                                     const std::vector<int64_t>& rows);
@@ -225,7 +225,8 @@ class Replica {
   /// Loss and hits of a block of test samples, by the running statistics. Blocks.
   StepResults evaluate(const BatchPart& block);
   /// A forward pass over a block of test samples, by the running statistics; `x` as in `forward`.
-  std::vector<Variable> evaluation_outputs(const Variable& x, const Samples& samples);
+  std::vector<Variable> evaluation_outputs(const Variable& x, const Samples& samples,
+                                           const nn::StageRange& stages = {});
   /// Loss and hits of what a block's samples have come out as. Blocks.
   StepResults results_of(const std::vector<Variable>& outputs, const Samples& samples, const BatchPart& block);
 
@@ -246,7 +247,7 @@ class Replica {
   /// Returns what follows.
   int32_t* write_numbers(const BatchPart& part, int32_t* out);
   /// `numbers`: the same on the device.
-  Samples decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers);
+  Samples decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers, const nn::StageRange& stages);
   /// No gradient of this step has been written: ends the last update, and forgets what is left of it.
   void begin_gradients();
   /// The gradients of one part, added to what others left; of the step's first one, in place of what stands there.

@@ -55,8 +55,9 @@ StepResults Replica::evaluate(const BatchPart& block) {
   return results_of(evaluation_outputs(tape.input(samples.x), samples), samples, block);
 }
 
-std::vector<Variable> Replica::evaluation_outputs(const Variable& x, const Samples& samples) {
-  return model_->outputs(x, {.tape = x.tape(), .text = samples.text});
+std::vector<Variable> Replica::evaluation_outputs(const Variable& x, const Samples& samples,
+                                                  const nn::StageRange& stages) {
+  return model_->outputs(x, {.tape = x.tape(), .text = samples.text}, stages);
 }
 
 StepResults Replica::results_of(const std::vector<Variable>& outputs, const Samples& samples, const BatchPart& block) {

@@ -12,7 +12,7 @@ namespace dptrain::parallel {
 /// What a device has of a replica, and does.
 struct ReplicaPart {
   ReplicaDuties duties = {};
-  nn::StageRange stages = {};
+  nn::StageRanges stages = {{}};
 };
 
 /// What strategies with a replica on every device, or a part of one, share: the team of ranks, evaluation, costs.

@@ -75,19 +75,21 @@ StageLink::Expected StageLink::start_receive(const Signature& signature, const F
           .work = std::move(work)};
 }
 
-void StageLink::expect(const Signature& signature) {
-  DPTRAIN_CHECK(!expected_, "a tensor is expected before the one that was expected has come");
-  if (const auto known = known_.find(signature); known != known_.end())
-    expected_ = start_receive(signature, known->second);
+bool StageLink::expect(const Signature& signature) {
+  const auto known = known_.find(signature);
+  if (known == known_.end()) return false;
+  expected_.push_back(start_receive(signature, known->second));
+  return true;
 }
 
 StageLink::Crossing StageLink::receive(const Signature& signature) {
-  if (!expected_) {
+  if (expected_.empty()) {
     const auto known = known_.find(signature);
-    expected_ = start_receive(
-        signature, known != known_.end() ? known->second : known_.emplace(signature, receive_form()).first->second);
+    expected_.push_back(start_receive(
+        signature, known != known_.end() ? known->second : known_.emplace(signature, receive_form()).first->second));
   }
-  Expected expected = *std::exchange(expected_, std::nullopt);
+  Expected expected = std::move(expected_.front());
+  expected_.pop_front();
   DPTRAIN_CHECK(expected.signature == signature, "another tensor is received than was expected");
   expected.work->wait();
   return std::move(expected.crossing);

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <vector>
 
@@ -36,10 +36,12 @@ class StageLink {
   };
   /// Starts to send; the work holds the value until it was received.
   std::unique_ptr<CommWork> start_send(const Signature& signature, const Crossing& crossing);
-  /// The next tensor is of this signature, and may come from now on. Nothing where its form isn't known yet.
-  void expect(const Signature& signature);
-  /// Blocks, as Communicator::receive does. What was expected is to be received next.
+  /// The next tensor that isn't expected yet is of this signature, and may come from now on. Does nothing, and returns
+  /// false, where its form isn't known yet.
+  bool expect(const Signature& signature);
+  /// Blocks, as Communicator::receive does. What was expected is received first, in that order.
   Crossing receive(const Signature& signature);
+  int peer() const { return peer_; }
   /// Whether tensors cross in another layout than they have.
   bool plain() const { return plain_; }
 
@@ -64,7 +66,7 @@ class StageLink {
   bool plain_;
   std::set<Signature> told_;         ///< those whose form the neighbor has been sent
   std::map<Signature, Form> known_;  ///< of what comes from it
-  std::optional<Expected> expected_;
+  std::deque<Expected> expected_;
 };
 
 }  // namespace dptrain::parallel

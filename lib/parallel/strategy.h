@@ -209,7 +209,8 @@ struct StrategySpec {
   std::function<std::unique_ptr<Strategy>(const StrategyContext&)> make;
   int64_t micro_batches = 1;    ///< that it wants a batch to be cut into, beside those of `accumulate`
   int parts = 1;                ///< that it cuts a micro-batch into
-  int stages = 1;               ///< devices that each of these goes through
+  int stages = 1;               ///< of the model, that each of these goes through one behind the other
+  int stages_per_device = 1;    ///< how many of them a device has
   bool over_processes = false;  ///< whether its ranks may be in several processes
   /// Whether each of several processes trains on a part of the data of its own, where nothing else is asked for.
   bool by_process = false;
@@ -228,6 +229,8 @@ struct StrategySpec {
 
   /// Whether a sample goes through several devices, one stage of the model after the other.
   bool is_pipeline() const { return stages > 1; }
+  /// That have a part of a micro-batch together: one, or those of a pipeline.
+  int devices_of_part() const { return stages / stages_per_device; }
 };
 
 /// What a strategy is read for.

@@ -72,7 +72,7 @@ class Profile {
     const auto model = spec_.model.build({.device = device_, .convolution = spec_.convolution}, spec_.input);
     const CachingAllocator& allocator = device_.allocator();
     const int64_t before = allocator.in_use().total_bytes();
-    model->place(device_, spec_.initialization, dtype_, {.begin = unit, .end = unit + 1});
+    model->place(device_, spec_.initialization, dtype_, {{.begin = unit, .end = unit + 1}});
     const auto optimizer = spec_.optimizer.make(optim::FlatWeights::of(*model));
     const optim::ParameterNorms norms(spec_.optimizer, device_, std::ssize(model->parameters()));
     UnitCost cost{.seconds = std::numeric_limits<double>::infinity(),

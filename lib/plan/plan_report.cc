@@ -106,8 +106,12 @@ std::string pipeline_text(const PlanReport& report) {
   const parallel::PipelineFigures& pipeline = *report.step.pipeline;
   std::string text = fmt::format("a pipeline of {} stages, {} micro-batches a step, {}:\n", pipeline.stages.size(),
                                  pipeline.micro_batches, pipeline.schedule);
-  for (size_t s = 0; s < pipeline.stages.size(); ++s)
-    text += fmt::format("  stage {}: {}\n", s, fmt::join(pipeline.stages[s], ", "));
+  const size_t devices = pipeline.stages.size() / static_cast<size_t>(pipeline.stages_per_device);
+  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+    const std::string place =
+        pipeline.stages_per_device > 1 ? fmt::format(" (device {} of {})", s % devices, devices) : std::string();
+    text += fmt::format("  stage {}{}: {}\n", s, place, fmt::join(pipeline.stages[s], ", "));
+  }
   text += fmt::format("  stages as long as each other would wait {:.1f} % of a step", 100 * pipeline.predicted_bubble);
   if (report.times) text += fmt::format("; these wait {:.1f} %", 100 * report.times->bubble());
   return text + "\n\n";

@@ -12,6 +12,7 @@ using nlohmann::ordered_json;
 ordered_json pipeline_json(const PlanReport& report) {
   const parallel::PipelineFigures& pipeline = *report.step.pipeline;
   return {{"stages", pipeline.stages},
+          {"stages_per_device", pipeline.stages_per_device},
           {"micro_batches", pipeline.micro_batches},
           {"schedule", pipeline.schedule},
           {"equal_stages_bubble", pipeline.predicted_bubble},

@@ -88,13 +88,13 @@ void read_sharing(ConfigReader& config, int devices, int processes, Experiment& 
   if (experiment.strategy.is_pipeline() && (experiment.split.measured || experiment.split.weights))
     config.mistake("split", fmt::format("a batch goes through the stages of {} whole", experiment.strategy.name),
                    experiment.split.measured ? "auto" : "weights", "write split: even, or stages: auto");
-  const int stages = experiment.strategy.stages;
+  const int of_pipeline = experiment.strategy.devices_of_part();
   for (const int of_process : experiment.devices_of_processes)
-    if (experiment.is_partitioned() && of_process % stages != 0)
-      config.mistake(
-          "dataset",
-          fmt::format("with partition: by_process every process needs whole pipelines, of {} devices each", stages),
-          fmt::format("{} devices", of_process), "write partition: global");
+    if (experiment.is_partitioned() && of_process % of_pipeline != 0)
+      config.mistake("dataset",
+                     fmt::format("with partition: by_process every process needs whole pipelines, of {} devices each",
+                                 of_pipeline),
+                     fmt::format("{} devices", of_process), "write partition: global");
 }
 
 CheckpointSettings read_checkpoint_settings(ConfigReader& config) {

@@ -33,6 +33,7 @@ ordered_json device_json(const DeviceMetrics& device) {
 
 ordered_json pipeline_json(const parallel::PipelineFigures& pipeline) {
   return {{"stages", pipeline.stages},
+          {"stages_per_device", pipeline.stages_per_device},
           {"micro_batches", pipeline.micro_batches},
           {"schedule", pipeline.schedule},
           {"predicted_bubble", pipeline.predicted_bubble},

@@ -15,20 +15,24 @@ constexpr const char* kFromAuto = "strategy auto";
 constexpr double kBytesPerMb = 1024.0 * 1024.0;
 constexpr double kBucketSizesMb[] = {1, 5, 25};
 
-std::vector<std::string> standard_list(int64_t devices, int64_t gradient_bytes) {
+std::vector<std::string> standard_list(int64_t devices, const ModelFacts& facts) {
   std::vector<std::string> list = {"{name: ddp}"};
   for (const double mb : kBucketSizesMb) {
     list.push_back(fmt::format("{{name: ddp, bucket_mb: {}}}", mb));
     // All gradients go into one bucket behind the first: larger ones are the same.
-    if (static_cast<double>(gradient_bytes) <= mb * kBytesPerMb) break;
+    if (static_cast<double>(facts.gradient_bytes) <= mb * kBytesPerMb) break;
   }
   list.insert(list.end(), {"{name: ddp, overlap: false}", "{name: ddp, shard_optimizer: true}",
                            "{name: kvstore, type: device, placement: balanced}",
                            "{name: data_parallel, criterion: parallel}", "{name: data_parallel, criterion: gathered}",
                            "{name: model_parallel, schedule: 1f1b}", "{name: model_parallel, schedule: zero_bubble}"});
+  // Of two stages a device.
+  if (facts.units() >= 2 * devices) list.emplace_back("{name: model_parallel, schedule: interleaved}");
   if (devices >= 4 && devices % 2 == 0)
     list.insert(list.end(), {"{name: hybrid, model_parallel: 2, schedule: 1f1b}",
                              "{name: hybrid, model_parallel: 2, schedule: zero_bubble}"});
+  if (devices >= 4 && devices % 2 == 0 && facts.units() >= 4)
+    list.emplace_back("{name: hybrid, model_parallel: 2, schedule: interleaved}");
   return list;
 }
 
@@ -112,7 +116,7 @@ std::vector<StrategyCandidate> strategy_candidates(const ConfigNode& config, con
   const auto devices = static_cast<int64_t>(written.devices.size());
   std::vector<std::string> list = {"{name: single}"};
   if (devices > 1) list = written_list(config);
-  if (list.empty()) list = standard_list(devices, facts.gradient_bytes);
+  if (list.empty()) list = standard_list(devices, facts);
   std::vector<StrategyCandidate> candidates;
   for (const std::string& strategy : list) candidates.push_back(candidate(config, written, strategy, facts));
   return candidates;

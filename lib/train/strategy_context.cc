@@ -40,14 +40,14 @@ std::vector<int> parts_of_processes(const Experiment& experiment, const BatchSpl
   std::vector<int> parts;
   if (!experiment.is_partitioned()) return parts;
   // A process that shares out its samples itself has one part.
-  const int stages = experiment.strategy.stages;
-  const bool one_each = stages == 1 && split.parts() < world_size;
+  const int of_part = experiment.strategy.devices_of_part();
+  const bool one_each = of_part == 1 && split.parts() < world_size;
   const std::vector<parallel::ShardRun> runs = experiment.shards > 0 && !one_each
                                                    ? parallel::shard_runs(experiment.shards, world_size)
                                                    : std::vector<parallel::ShardRun>();
   size_t rank = 0;
   for (const int devices : experiment.devices_of_processes) {
-    int of_process = one_each ? 1 : runs.empty() ? devices / stages : 0;
+    int of_process = one_each ? 1 : runs.empty() ? devices / of_part : 0;
     for (int device = 0; device < devices && !runs.empty(); ++device, ++rank) of_process += runs[rank].size();
     parts.push_back(of_process);
   }

@@ -99,7 +99,8 @@ std::string order_of(const Experiment& experiment) {
   if (const auto& split = experiment.split.weights; split && !split->is_even())
     order += fmt::format(", split {}", fmt::join(split->weights(), " : "));
   if (experiment.shards > 0) order += fmt::format(", shards: {}", experiment.shards);
-  if (experiment.strategy.stages > 1) order += fmt::format(", replicas of {} devices", experiment.strategy.stages);
+  if (const int devices = experiment.strategy.devices_of_part(); devices > 1)
+    order += fmt::format(", replicas of {} devices", devices);
   const int64_t micro_batches = experiment.accumulate * experiment.strategy.micro_batches;
   if (micro_batches > 1) order += fmt::format(", {} micro-batches", micro_batches);
   return order;

@@ -19,16 +19,17 @@ namespace {
 
 constexpr const char* kFromVerify = "verify";
 
-/// Stages of a pipeline that has one on each device.
+/// A pipeline through all devices.
 constexpr int kEachDevice = 1;
 
 /// A row of the table. ddp is asked to let parameters be unused: whether they may be is no question of numbers.
 struct StandardRow {
   const char* name;
   const char* strategy;  ///< in YAML
-  int stages = 0;        ///< of a pipeline: kEachDevice, or so many
+  int pipeline = 0;      ///< its devices: kEachDevice, or so many
   int min_devices = 1;
   bool takes_shards = true;
+  int stages_per_device = 1;
 };
 
 constexpr StandardRow kStandardRows[] = {
@@ -43,6 +44,7 @@ constexpr StandardRow kStandardRows[] = {
     {"kvstore, local", "{name: kvstore, type: local}"},
     {"model_parallel, 1f1b", "{name: model_parallel, schedule: 1f1b}", kEachDevice, 2},
     {"model_parallel, zero_bubble", "{name: model_parallel, schedule: zero_bubble}", kEachDevice, 2},
+    {"model_parallel, interleaved", "{name: model_parallel, schedule: interleaved}", kEachDevice, 2, true, 2},
     {"model_parallel, gpipe", "{name: model_parallel, schedule: gpipe}", kEachDevice, 2},
     {"hybrid", "{name: hybrid, model_parallel: 2}", 2, 4},
 };
@@ -96,13 +98,18 @@ class Planner {
   }
 
   PlannedRow standard(const StandardRow& row) const {
-    const int stages = row.stages == kEachDevice ? devices_ : row.stages;
+    const int of_pipeline = row.pipeline == kEachDevice ? devices_ : row.pipeline;
+    const int stages = of_pipeline * row.stages_per_device;
     if (devices_ < row.min_devices)
       return unfit(row.name, fmt::format("needs at least {} devices, got {}", row.min_devices, devices_));
-    if (stages > 0 && devices_ % stages != 0)
-      return unfit(row.name, fmt::format("needs a multiple of {} devices, got {}", stages, devices_));
+    if (stages > 0 && devices_ % of_pipeline != 0)
+      return unfit(row.name, fmt::format("needs a multiple of {} devices, got {}", of_pipeline, devices_));
     if (stages > facts_.units())
-      return unfit(row.name, fmt::format("the model has {} stages, fewer than devices, {}", facts_.units(), devices_));
+      return unfit(row.name,
+                   stages > of_pipeline
+                       ? fmt::format("the model has {} stages, fewer than {} on each of {} devices", facts_.units(),
+                                     row.stages_per_device, devices_)
+                       : fmt::format("the model has {} stages, fewer than devices, {}", facts_.units(), devices_));
     ConfigNode config = config_;
     set(config, fmt::format("strategy={}", row.strategy));
     if (stages > 0) {
@@ -123,7 +130,7 @@ class Planner {
     ConfigNode config = config_;
     const ConfigNode* stages = strategy->find("stages");
     const bool automatic = stages == nullptr || stages->kind == ConfigNode::Kind::scalar;
-    if (own_.strategy.is_pipeline() && automatic) set(config, stages_of(facts_, devices_ / own_.strategy.parts));
+    if (own_.strategy.is_pipeline() && automatic) set(config, stages_of(facts_, own_.strategy.stages));
     // Processes that don't wait for each other can't share batch statistics.
     const bool in_step = own_.strategy.in_step && !own_.strategy.averaging;
     rows.push_back(planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config),
@@ -143,7 +150,7 @@ class Planner {
     // Each shard has statistics of its own.
     rows.back().differs_by_design = facts_.batch_norms;
     for (const StandardRow& row : kStandardRows) {
-      if (row.stages > 0 || !row.takes_shards) continue;
+      if (row.pipeline > 0 || !row.takes_shards) continue;
       config = config_;
       set(config, fmt::format("strategy={}", row.strategy));
       rows.push_back(sharded(row.name, std::move(config)));

@@ -234,7 +234,7 @@ TEST_F(StrategiesPageTest, WhatASplitSharesOut) {
 
 TEST_F(StrategiesPageTest, WhatSchedulesSend) {
   run_commands("--out runs/schedules ", "--quiet");
-  for (const std::string name : {"gpipe", "1f1b", "zero_bubble"}) {
+  for (const std::string name : {"gpipe", "1f1b", "zero_bubble", "interleaved"}) {
     expect_megabytes(cells("| run | samples/s | waits", "| `" + name + "` |")[4],
                      last_metrics("runs/schedules/" + name)["comm"]["bytes"], name);
     EXPECT_EQ(hash("runs/schedules/gpipe"), hash("runs/schedules/" + name));

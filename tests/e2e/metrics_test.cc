@@ -63,6 +63,7 @@ TEST_F(MetricsTest, PipelinesTellOfTheirStagesAndBubble) {
     expect_consistent(line);
     const json& pipeline = line["pipeline"];
     EXPECT_EQ(pipeline["stages"], json::parse(R"([["conv1", "conv2"], ["fc1"]])"));
+    EXPECT_EQ(pipeline["stages_per_device"], 1);
     EXPECT_EQ(pipeline["micro_batches"], 6);
     EXPECT_EQ(pipeline["schedule"], hybrid ? "zero_bubble" : "1f1b");
     EXPECT_GT(pipeline["predicted_bubble"], 0);
@@ -70,6 +71,13 @@ TEST_F(MetricsTest, PipelinesTellOfTheirStagesAndBubble) {
     EXPECT_EQ(json_of("run/summary.json")["final"]["pipeline"], pipeline);
     std::filesystem::remove_all(path("run"));
   }
+  train("around", {"model={layers: [flatten, linear: 16, relu, linear: 16, relu, linear: 16, relu, linear: classes]}",
+                   "strategy={name: model_parallel, stages: [2, 1, 1, 1], schedule: interleaved}"});
+  expect_consistent(last_metrics("around"));
+  const json pipeline = last_metrics("around")["pipeline"];
+  EXPECT_EQ(pipeline["stages"], json::parse(R"([["flatten1", "fc1"], ["fc2"], ["fc3"], ["fc4"]])"));
+  EXPECT_EQ(pipeline["stages_per_device"], 2);
+  EXPECT_EQ(pipeline["micro_batches"], 4) << "two a device";
   train("ddp");
   EXPECT_EQ(last_metrics("ddp")["pipeline"], nullptr);
 }

@@ -72,6 +72,7 @@ TEST_F(SchemaTest, DescribesEveryOptionOfAResolvedConfiguration) {
       {"strategy={name: kvstore, type: dist_async, max_staleness: 3}"},
       {"strategy={name: model_parallel, micro_batches: 8, schedule: gpipe}"},
       {"strategy={name: hybrid, model_parallel: 2, stages: [1, 1], schedule: zero_bubble}"},
+      {"strategy={name: model_parallel, schedule: interleaved, stages_per_device: 3}"},
       {"strategy={name: auto, candidates: [ddp, kvstore: {type: local}]}", "split=auto"},
       {"dataset={name: fashion_mnist, classes: 5, normalize: {mean: 0.3, std: 0.2}}", "optimizer={name: adam}"},
       {"dataset=cifar10", "augment=[random_crop: {padding: 2}, flip, cutout: {size: 8}]"},

@@ -30,7 +30,7 @@ ModelSpec tiny_bert() {
 class Frozen : public ::testing::Test {
  protected:
   std::unique_ptr<nn::Model> placed(const ModelSpec& spec, const ModelInput& input, DType compute = DType::f32,
-                                    const nn::StageRange& part = {}) const {
+                                    const nn::StageRanges& part = {{}}) const {
     auto model = spec.build({.device = *device_}, input);
     model->place(*device_, {.seed = 7}, compute, part);
     return model;
@@ -86,7 +86,7 @@ TEST_F(Frozen, ATiedParameterUnderEitherOfItsNames) {
 TEST_F(Frozen, APartOfTheModelBorrowsItFromTheStageThatHasIt) {
   const ModelSpec spec = with_frozen(tiny_bert(), {"bert.embeddings.word_embeddings"}, "freeze");
   const auto whole = placed(spec, {.text = kSmallText});
-  const auto end = placed(spec, {.text = kSmallText}, DType::f32, {.begin = 1});
+  const auto end = placed(spec, {.text = kSmallText}, DType::f32, {{.begin = 1}});
   EXPECT_TRUE(end->borrowed_parameters().empty());
   ASSERT_EQ(names(end->frozen_parameters()), std::vector<std::string>{"bert.embeddings.word_embeddings.weight"});
   EXPECT_TRUE(end->own_frozen_parameters().empty());

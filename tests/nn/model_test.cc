@@ -1,6 +1,7 @@
 // Modules, and the memory of a whole model: two flat buffers in the order of registration.
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 
@@ -35,7 +36,7 @@ class Stage final : public nn::Module {
 class Models : public ::testing::Test {
  protected:
   std::unique_ptr<nn::Model> model(const nn::InitializationOptions& options = {},
-                                   const nn::StageRange& part = {}) const {
+                                   const nn::StageRanges& part = {{}}) const {
     auto model = std::make_unique<nn::Model>();
     model->add_stage(std::make_unique<Stage>(nn::LayerOptions{.device = *device_}), "first.");
     model->add_stage(std::make_unique<Stage>(nn::LayerOptions{.device = *device_}));
@@ -160,7 +161,7 @@ TEST_F(Models, PartsHaveTheValuesOfTheWhole) {
   std::map<std::string, std::vector<float>> expected, got;
   for (const auto& tensor : nn::state_dict(*whole)) expected[tensor.name] = tensor.values;
   for (const nn::StageRange part : {nn::StageRange{0, 1}, nn::StageRange{1, 3}}) {
-    const auto placed = model({.seed = 7}, part);
+    const auto placed = model({.seed = 7}, {part});
     EXPECT_LT(placed->weights().bytes(), bytes);
     EXPECT_EQ(placed->has_beginning(), part.begin == 0);
     EXPECT_EQ(placed->has_end(), part.end == 3);
@@ -170,7 +171,7 @@ TEST_F(Models, PartsHaveTheValuesOfTheWhole) {
 }
 
 TEST_F(Models, PartsComputeWhatTheWholeDoes) {
-  const auto whole = model(), first = model({}, {0, 1}), second = model({}, {1, 2});
+  const auto whole = model(), first = model({}, {{0, 1}}), second = model({}, {{1, 2}});
   Tape tape(Tape::Mode::forget);
   const Variable x = tape.input(formula_tensor(*device_, {2, 16, 5, 5}, {}));
   // Both convolutions want 16 channels.
@@ -178,6 +179,28 @@ TEST_F(Models, PartsComputeWhatTheWholeDoes) {
             values_of(whole->stage(0).forward(x, {.tape = tape}).value()));
   EXPECT_EQ(values_of(second->outputs(x, {.tape = tape}).front().value()),
             values_of(whole->stage(1).forward(x, {.tape = tape}).value()));
+}
+
+TEST_F(Models, APartMayLieAroundAnother) {
+  const auto whole = model({.seed = 7}), around = model({.seed = 7}, {{0, 1}, {2, 3}}), between = model({}, {{1, 2}});
+  EXPECT_TRUE(around->has_beginning() && around->has_end());
+  EXPECT_FALSE(between->has_beginning() || between->has_end());
+  EXPECT_EQ(around->parameter_elements() + between->parameter_elements(), whole->parameter_elements());
+  const auto counts = [](const nn::Model& of) {
+    std::vector<std::array<size_t, 2>> all;
+    for (const nn::Model::Held& held : of.held_by_range()) all.push_back({held.parameters, held.states});
+    return all;
+  };
+  // A convolution's weight and its norm's two parameters and two statistics; a linear layer's two.
+  EXPECT_EQ(counts(*around), (std::vector<std::array<size_t, 2>>{{3, 2}, {2, 0}}));
+  EXPECT_EQ(counts(*whole), (std::vector<std::array<size_t, 2>>{{8, 4}}));
+  Tape tape(Tape::Mode::forget);
+  const Variable x = tape.input(formula_tensor(*device_, {2, 16, 5, 5}, {})),
+                 rows = tape.input(formula_tensor(*device_, {2, 3}, {}));
+  EXPECT_EQ(values_of(around->outputs(x, {.tape = tape}, {0, 1}).front().value()),
+            values_of(whole->stage(0).forward(x, {.tape = tape}).value()));
+  EXPECT_EQ(values_of(around->outputs(rows, {.tape = tape}, {2, 3}).front().value()),
+            values_of(whole->stage(2).forward(rows, {.tape = tape}).value()));
 }
 
 TEST_F(Models, StagesAreCalledByTheirPrefixOrTheirFirstChild) {
@@ -209,7 +232,7 @@ TEST_F(Models, APartHoldsWhatItIsTiedToBehindItsOwn) {
     Parameter& weight = first->weight();
     model->add_stage(std::move(first), "first.");
     model->add_stage(std::make_unique<Tied>(&weight), "second.");
-    model->place(*device_, {.seed = 3}, DType::f32, part);
+    model->place(*device_, {.seed = 3}, DType::f32, {part});
     return model;
   };
   const auto whole = made({}), first = made({0, 1}), second = made({1, 2});

@@ -1,6 +1,7 @@
 // The bubble that a pipeline is told to have is the one that it has, on stages whose time is known since they sleep.
 #include <gtest/gtest.h>
 
+#include "parallel/pipeline_schedules.h"
 #include "parallel/sleeping_net.h"
 
 namespace dptrain::parallel {
@@ -8,15 +9,19 @@ namespace bubble_test {
 
 constexpr int64_t kMicroBatches = 4, kSteps = 3;
 
-/// The figures of a pipeline of three stages that sleep so long, or of several.
+/// The figures of a pipeline of stages that sleep so long, or of several.
 PipelineFigures figures_of(const std::vector<Sleeps>& sleeps, PipelineSchedule schedule, int replicas = 1) {
+  const int of_device = schedule == kInterleaved ? 2 : 1;
   std::vector<SleepingLayer> layers;
   for (const Sleeps& of_stage : sleeps) layers.push_back({.outputs = 10, .sleeps = of_stage});
+  std::vector<std::string> cut(sleeps.size(), "1");
+  cut.front() = "2";
   const StrategyOptions options{.name = replicas > 1 ? "hybrid" : "model_parallel",
                                 .net = sleeping_net(layers),
-                                .devices = replicas * static_cast<int>(sleeps.size()),
-                                .pipeline = {.cut = {.entries = {"2", "1", "1"}},
+                                .devices = replicas * static_cast<int>(sleeps.size()) / of_device,
+                                .pipeline = {.cut = {.entries = cut},
                                              .schedule = schedule,
+                                             .stages_per_device = of_device,
                                              .micro_batches = kMicroBatches,
                                              .replicas = replicas}};
   const auto strategy = make_strategy(options);
@@ -62,8 +67,19 @@ TEST_P(Bubble, OfReplicasIsThatOfOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Schedules, Bubble, ::testing::ValuesIn(kPipelineSchedules),
+INSTANTIATE_TEST_SUITE_P(Schedules, Bubble, ::testing::ValuesIn(kSchedulesOfOneStage),
                          [](const auto& test) { return "as_" + std::string(schedule_name(test.param)); });
+
+TEST(InterleavedBubble, IsThatOfHalfAsLongStages) {
+  constexpr double kSlack = 0.08;
+  const Sleeps half = {.forward_s = 0.02, .backward_s = 0.04};
+  for (const int replicas : {1, 2}) {
+    const PipelineFigures figures = figures_of({half, half, half, half}, kInterleaved, replicas);
+    EXPECT_NEAR(figures.predicted_bubble, 1.0 / (2 * kMicroBatches + 1), kSlack / 2);
+    ASSERT_TRUE(figures.bubble.has_value());
+    EXPECT_NEAR(*figures.bubble, figures.predicted_bubble, kSlack);
+  }
+}
 
 }  // namespace bubble_test
 }  // namespace dptrain::parallel

@@ -177,12 +177,35 @@ TEST_F(CudaStrategies, PipelinesEndInTheBitsOfOneGpu) {
   StrategyOptions cut{
       .name = "model_parallel", .sgd = {.momentum = 0.9}, .clip_norm = 0.5, .micro_batches = 4, .list = {kGpu, other}};
   cut.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 4};
-  for (const auto schedule : kPipelineSchedules) {
+  for (const auto schedule : kSchedulesOfOneStage) {
     SCOPED_TRACE(schedule_name(schedule));
     cut.pipeline.schedule = schedule;
     const auto several = trained(cut, 4, 16, 56);
     expect_same_bits(several, single);
   }
+}
+
+TEST_F(CudaStrategies, SeveralStagesOfAGpuEndInTheBitsOfOneGpu) {
+  const auto gpus = cuda_devices();
+  const DeviceId other = {DeviceKind::cuda, gpus[gpus.size() > 1 ? 1 : 0].index};
+  const auto net = [](StrategyOptions options) {
+    options.net = net_of_layers(
+        "[conv: {channels: 8, kernel: 3}, relu, max_pool: 2, flatten, linear: 32, relu, linear: classes]");
+    return options;
+  };
+  const auto single =
+      trained(net({.name = "single", .sgd = {.momentum = 0.9}, .clip_norm = 0.5, .micro_batches = 4, .list = {kGpu}}),
+              4, 16, 56);
+  StrategyOptions cut = net({.name = "model_parallel",
+                             .sgd = {.momentum = 0.9},
+                             .clip_norm = 0.5,
+                             .micro_batches = 4,
+                             .list = {kGpu, other}});
+  cut.pipeline = {.cut = {.entries = {"conv1", "flatten1", "fc1", "fc2"}},
+                  .schedule = PipelineSchedule::interleaved,
+                  .stages_per_device = 2,
+                  .micro_batches = 4};
+  expect_same_bits(trained(cut, 4, 16, 56), single);
 }
 
 /// Of a sum that two operators read, which a product adds to in its epilogue, rounding once: also where the gradients

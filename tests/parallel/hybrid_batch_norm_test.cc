@@ -68,7 +68,7 @@ TEST_P(HybridBatchNorm, EndsInTheBitsOfDdp) {
       const StrategyOptions ddp = net_on("ddp", replicas, GetParam(), micro_batches);
       const Outcome expected = outcome(ddp);
       for (const auto& cut : kCuts)
-        for (const auto schedule : kPipelineSchedules) {
+        for (const auto schedule : kSchedulesOfOneStage) {
           SCOPED_TRACE(::testing::Message() << replicas << " replicas, " << micro_batches << " micro-batches, "
                                             << schedule_name(schedule) << ", cut at " << cut[1]);
           const Outcome got = outcome(hybrid_of(replicas, cut, schedule, ddp));

@@ -31,6 +31,10 @@ std::vector<std::string> even_cut(const std::vector<std::string>& units, size_t 
   return entries;
 }
 
+int stages_of(const StrategyOptions& of_pipeline, int devices) {
+  return devices / of_pipeline.pipeline.replicas * of_pipeline.pipeline.stages_per_device;
+}
+
 /// A net's trainings, each of them done once.
 class NetTrainings {
  public:
@@ -83,8 +87,7 @@ class NetTrainings {
     options.find_unused |= net_.name == "half_used";
     if (options.output_rank < 0) options.output_rank += devices;
     if (is_pipeline(options) && way.cut != ParityWay::Cut::measured)
-      options.pipeline.cut.entries =
-          even_cut(units(), static_cast<size_t>(devices / options.pipeline.replicas), way.cut);
+      options.pipeline.cut.entries = even_cut(units(), static_cast<size_t>(stages_of(options, devices)), way.cut);
     StrategyContext context = context_of(options);
     context.replica.input = net_.input;
     context.team.timeout_s = 60;  // what waits forever fails
@@ -169,7 +172,7 @@ TEST_P(ParityMatrix, LearnsWhatOneDeviceLearns) {
   int compared = 0;
   for (const int devices : way.devices) {
     SCOPED_TRACE(net.name + ", " + way.name + ", on " + std::to_string(devices) + " devices");
-    if (pipeline && devices / way.options.pipeline.replicas > static_cast<int>(trainings.units().size())) continue;
+    if (pipeline && stages_of(way.options, devices) > std::ssize(trainings.units())) continue;
     ++compared;
     const Trained& got = trainings.trained(way, devices);
     const int replicas = pipeline ? way.options.pipeline.replicas : devices;
@@ -210,17 +213,20 @@ TEST(ParityBounds, AreNarrowerThanWhatOwnStatisticsChange) {
   }
 }
 
-std::vector<std::string> way_names() {
-  std::vector<std::string> names;
-  for (const ParityWay& way : parity_ways()) names.push_back(way.name);
-  return names;
+/// All, but for several stages a device of nets that have fewer than two devices would need.
+std::vector<std::tuple<const char*, std::string>> nets_and_ways() {
+  std::vector<std::tuple<const char*, std::string>> all;
+  for (const char* net : kParityNets)
+    for (const ParityWay& way : parity_ways()) {
+      const bool is_short = net == std::string("lenet") || net == std::string("half_used");
+      if (!is_short || way.options.pipeline.stages_per_device == 1) all.emplace_back(net, way.name);
+    }
+  return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, ParityMatrix,
-                         ::testing::Combine(::testing::ValuesIn(kParityNets), ::testing::ValuesIn(way_names())),
-                         [](const auto& test) {
-                           return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(Nets, ParityMatrix, ::testing::ValuesIn(nets_and_ways()), [](const auto& test) {
+  return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
+});
 
 }  // namespace parity_matrix_test
 }  // namespace dptrain::parallel

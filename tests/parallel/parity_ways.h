@@ -178,6 +178,9 @@ inline ParityWays ways_of_pipelines() {
                      way_of("model_parallel_1f1b", k1f1b, 1),
                      way_of("model_parallel_zero_bubble", kZeroBubble, 1),
                      way_of("hybrid_zero_bubble", kZeroBubble, kHybridReplicas),
+                     way_of("model_parallel_interleaved", kInterleaved, 1),
+                     way_of("model_parallel_interleaved_measured_cut", kInterleaved, 1),
+                     way_of("hybrid_interleaved", kInterleaved, kHybridReplicas),
                      way_of("model_parallel_one_in_flight", k1f1b, 1),
                      way_of("model_parallel_by_names", k1f1b, 1),
                      way_of("model_parallel_measured_cut", k1f1b, 1),
@@ -187,6 +190,7 @@ inline ParityWays ways_of_pipelines() {
                      way_of("hybrid_by_names", k1f1b, kHybridReplicas),
                      way_of("hybrid_measured_cut", k1f1b, kHybridReplicas)};
   for (ParityWay& way : ways) {
+    if (way.options.pipeline.schedule == kInterleaved) way.options.pipeline.stages_per_device = 2;
     if (way.name.ends_with("_one_in_flight")) way.steps_in_flight = 1;
     if (way.name.ends_with("_by_names")) way.cut = ParityWay::Cut::names;
     if (way.name.ends_with("_measured_cut")) way.cut = ParityWay::Cut::measured;

@@ -38,8 +38,8 @@ TEST(PipelineCut, MistakesListTheModelsStages) {
   const auto refused = [](const std::vector<std::string>& entries, std::initializer_list<std::string_view> words) {
     const CutRequest request{.entries = entries, .where = "a.yaml:5: strategy.stages"};
     expect_error(ExitCode::config, {"a.yaml:5: strategy.stages", "conv1, layer1.0, layer1.1, fc"},
-                 [&] { require_cut(request, kUnits, static_cast<int>(entries.size())); });
-    expect_error(ExitCode::config, words, [&] { require_cut(request, kUnits, static_cast<int>(entries.size())); });
+                 [&] { require_cut(request, kUnits, static_cast<int>(entries.size()), 1); });
+    expect_error(ExitCode::config, words, [&] { require_cut(request, kUnits, static_cast<int>(entries.size()), 1); });
   };
   refused({"1", "2"}, {"add up to the model's 4 stages", "got 1 + 2 = 3"});
   refused({"4", "0"}, {"at least one stage", "got 0"});
@@ -49,7 +49,11 @@ TEST(PipelineCut, MistakesListTheModelsStages) {
   refused({"conv1", "fc", "layer1.0"}, {"order", "got conv1, fc, layer1.0"});
   refused({"conv1", "conv1"}, {"each once"});
   expect_error(ExitCode::config, {"at most as many devices as the model has stages, 4", "got 5"},
-               [] { require_cut({}, kUnits, 5); });
+               [] { require_cut({}, kUnits, 5, 5); });
+  expect_error(ExitCode::config,
+               {"at most as many stages of all devices together as the model has stages, 4", "got 3 of 2 each",
+                "write fewer stages_per_device"},
+               [] { require_cut({}, kUnits, 6, 3); });
 }
 
 TEST(PipelineCut, TheSlowestStageIsAsFastAsItCanBe) {

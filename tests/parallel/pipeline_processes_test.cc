@@ -34,6 +34,13 @@ StrategyOptions pipeline(const std::vector<std::string>& stages, int replicas = 
           .pipeline = {.cut = {.entries = stages}, .schedule = schedule, .micro_batches = 4, .replicas = replicas}};
 }
 
+StrategyOptions around(StrategyOptions options) {
+  options.devices /= 2;
+  options.pipeline.schedule = kInterleaved;
+  options.pipeline.stages_per_device = 2;
+  return options;
+}
+
 StrategyOptions residual(StrategyOptions options, BatchNormMode mode = BatchNormMode::local) {
   options.net = residual_net();
   options.batch_norm = mode;
@@ -129,7 +136,8 @@ TEST_P(PipelineProcesses, EndInTheBitsOfOneProcess) {
 }
 
 const std::vector<std::string> kTwo = {"1", "2"}, kThree = {"1", "1", "1"}, kCut = {"conv1", "residual2"},
-                               kFour = {"conv1", "residual1", "residual2", "fc1"};
+                               kFour = {"conv1", "residual1", "residual2", "fc1"},
+                               kSix = {"conv1", "bn1", "residual1", "residual2", "global_avg_pool1", "fc1"};
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, PipelineProcesses,
@@ -137,6 +145,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"two_stages", pipeline(kTwo), {{1, 1}}}, Case{"gpipe", pipeline(kTwo, 1, kGpipe), {{1, 1}}},
         Case{"three_stages", with_everything(pipeline(kThree)), {{1, 2}, {2, 1}, {1, 1, 1}}},
         Case{"four_stages", residual(pipeline(kFour)), {{2, 2}, {1, 2, 1}, {3, 1}, {1, 3}}},
+        Case{"interleaved", with_everything(residual(around(pipeline(kFour)))), {{1, 1}}},
+        Case{"interleaved_on_three", residual(around(pipeline(kSix))), {{1, 2}, {2, 1}, {1, 1, 1}}},
+        Case{"hybrid_interleaved", residual(around(pipeline(kFour, 2))), {{2, 2}, {1, 3}, {1, 2, 1}}},
         Case{"bf16", in(Precision::bf16, with_everything(pipeline(kThree))), {{1, 2}}},
         Case{"hybrid", with_everything(pipeline(kTwo, 2)), {{2, 2}, {1, 3}, {3, 1}, {1, 2, 1}, {1, 1, 1, 1}}},
         Case{"hybrid_gpipe", residual(pipeline(kCut, 2, kGpipe)), {{2, 2}, {1, 3}}},

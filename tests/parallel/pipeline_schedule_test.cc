@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include "parallel/pipeline_schedules.h"
@@ -23,9 +24,9 @@ char letter_of(StageAction::Kind kind) {
 /// "F0 F1 B0 F2 B1 B2"
 std::string text_of(const std::vector<StageAction>& actions) {
   std::string text;
-  for (const auto& [kind, micro_batch] : actions) {
+  for (const StageAction& action : actions) {
     if (!text.empty()) text += ' ';
-    text += letter_of(kind) + std::to_string(micro_batch);
+    text += letter_of(action.kind) + std::to_string(action.micro_batch);
   }
   return text;
 }
@@ -64,38 +65,78 @@ TEST(PipelineSchedule, ZeroBubbleKeepsGradientsOfWeightsForWhenItWouldWait) {
   EXPECT_EQ(text_of(actions_of(step, 2)), "F0 D0 W0");
 }
 
-TEST(PipelineSchedule, EveryMicroBatchGoesForwardAndBackOnceInOrder) {
+/// "F0.0 F2.0": of stages, then micro-batches.
+std::string text_of_stages(const std::vector<StageAction>& actions) {
+  std::string text;
+  for (const StageAction& action : actions)
+    text += (text.empty() ? "" : " ") + (letter_of(action.kind) + std::to_string(action.stage)) + "." +
+            std::to_string(action.micro_batch);
+  return text;
+}
+
+PipelineStep interleaved(int devices, int stages_per_device, int64_t micro_batches) {
+  return {.schedule = kInterleaved,
+          .stages = devices * stages_per_device,
+          .stages_per_device = stages_per_device,
+          .micro_batches = micro_batches};
+}
+
+TEST(PipelineSchedule, InterleavedGoesAroundInRoundsOfAMicroBatchADevice) {
+  EXPECT_EQ(text_of_stages(actions_of(interleaved(2, 2, 4), 0)),
+            "F0.0 F0.1 F2.0 F2.1 F0.2 B2.0 F0.3 B2.1 F2.2 B0.0 F2.3 B0.1 B2.2 B2.3 B0.2 B0.3");
+  EXPECT_EQ(text_of_stages(actions_of(interleaved(2, 2, 4), 1)),
+            "F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 F1.2 B1.0 F1.3 B1.1 F3.2 B3.2 F3.3 B3.3 B1.2 B1.3");
+  EXPECT_EQ(text_of_stages(actions_of(interleaved(2, 2, 3), 1)),
+            "F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 F1.2 B1.0 B1.1 F3.2 B3.2 B1.2")
+      << "as of four, without the last";
+}
+
+/// All that there is, and each micro-batch's passes of a stage in order.
+void expect_whole(const PipelineStep& step) {
   using Kind = StageAction::Kind;
-  for (const auto schedule : kPipelineSchedules)
-    for (const int stages : {2, 3, 5})
-      for (const int64_t micro_batches : {1, 4, 7}) {
-        const PipelineStep step{.schedule = schedule, .stages = stages, .micro_batches = micro_batches, .flush = 3};
-        for (int stage = 0; stage < stages; ++stage) {
-          int64_t forward = 0, data = 0, weights = 0;
-          for (const auto& [kind, micro_batch] : actions_of(step, stage)) {
-            if (kind == Kind::forward) {
-              EXPECT_EQ(micro_batch, forward++);
-            }
-            if (kind == Kind::backward || kind == Kind::backward_data) {
-              EXPECT_EQ(micro_batch, data++);
-            }
-            if (kind == Kind::backward || kind == Kind::backward_weights) {
-              EXPECT_EQ(micro_batch, weights++);
-            }
-            EXPECT_LE(data, forward);
-            EXPECT_LE(weights, data);
-          }
-          EXPECT_EQ(forward, micro_batches);
-          EXPECT_EQ(data, micro_batches);
-          EXPECT_EQ(weights, micro_batches);
-        }
+  struct Seen {
+    int64_t forward = 0, data = 0, weights = 0;
+  };
+  std::map<int, Seen> stages;
+  for (int device = 0; device < step.devices(); ++device)
+    for (const StageAction& action : actions_of(step, device)) {
+      EXPECT_EQ(action.stage % step.devices(), device);
+      const Kind kind = action.kind;
+      auto& [forward, data, weights] = stages[action.stage];
+      if (kind == Kind::forward) {
+        EXPECT_EQ(action.micro_batch, forward++);
       }
+      if (kind == Kind::backward || kind == Kind::backward_data) {
+        EXPECT_EQ(action.micro_batch, data++);
+      }
+      if (kind == Kind::backward || kind == Kind::backward_weights) {
+        EXPECT_EQ(action.micro_batch, weights++);
+      }
+      EXPECT_LE(data, forward);
+      EXPECT_LE(weights, data);
+    }
+  EXPECT_EQ(std::ssize(stages), step.stages);
+  for (const auto& [stage, seen] : stages) {
+    EXPECT_EQ(seen.forward, step.micro_batches);
+    EXPECT_EQ(seen.data, step.micro_batches);
+    EXPECT_EQ(seen.weights, step.micro_batches);
+  }
+}
+
+TEST(PipelineSchedule, EveryMicroBatchGoesForwardAndBackOnceInOrder) {
+  for (const auto schedule : kSchedulesOfOneStage)
+    for (const int stages : {2, 3, 5})
+      for (const int64_t micro_batches : {1, 4, 7})
+        expect_whole({.schedule = schedule, .stages = stages, .micro_batches = micro_batches, .flush = 3});
+  for (const int devices : {2, 3, 5})
+    for (const int of_device : {2, 3})
+      for (const int64_t micro_batches : {1, 4, 7}) expect_whole(interleaved(devices, of_device, micro_batches));
 }
 
 TEST(PipelineSchedule, OneForwardOneBackHoldsNoMoreThanTheStagesBehindNeed) {
   for (int stage = 0; stage < 4; ++stage) {
     const auto most = [&](PipelineSchedule schedule) {
-      return *held_in(actions_of({.schedule = schedule, .stages = 4, .micro_batches = 8}, stage)).rbegin();
+      return *held_in(actions_of({.schedule = schedule, .stages = 4, .micro_batches = 8}, stage), stage).rbegin();
     };
     EXPECT_EQ(most(k1f1b), (HeldMicroBatches{.whole = 4 - stage, .weights = 0}));
     EXPECT_EQ(most(kGpipe), (HeldMicroBatches{.whole = 8, .weights = 0}));
@@ -106,7 +147,7 @@ TEST(PipelineSchedule, OneForwardOneBackHoldsNoMoreThanTheStagesBehindNeed) {
 TEST(PipelineSchedule, ZeroBubbleHoldsAMicroBatchOfEachStage) {
   for (int stage = 0; stage < 4; ++stage)
     for (const auto& [whole, weights] :
-         held_in(actions_of({.schedule = kZeroBubble, .stages = 4, .micro_batches = 8}, stage))) {
+         held_in(actions_of({.schedule = kZeroBubble, .stages = 4, .micro_batches = 8}, stage), stage)) {
       EXPECT_LE(whole, 4 - stage);
       EXPECT_LE(whole + weights, 4);
     }
@@ -134,6 +175,18 @@ TEST(PipelineSchedule, ZeroBubbleWaitsAThirdOfThat) {
       EXPECT_NEAR(bubble, (stages - 1.0) / (3 * static_cast<double>(micro_batches) + stages - 1.0), 1e-12)
           << stages << " stages, " << micro_batches << " micro-batches";
     }
+}
+
+TEST(PipelineSchedule, InterleavedWaitsForOneOfADevicesStagesOnly) {
+  for (const int devices : {2, 3, 4, 8})
+    for (const int of_device : {2, 3, 4})
+      for (const int64_t rounds : {1, 2, 5}) {
+        const PipelineStep step = interleaved(devices, of_device, rounds * devices);
+        const std::vector<StageSeconds> equal(static_cast<size_t>(step.stages), {.forward = 1, .backward = 2});
+        const auto passes = static_cast<double>(of_device * step.micro_batches);
+        EXPECT_NEAR(predicted_bubble(step, equal), (devices - 1) / (passes + devices - 1), 1e-12)
+            << devices << " devices, " << of_device << " stages each, " << step.micro_batches << " micro-batches";
+      }
 }
 
 TEST(PipelineSchedule, UnequalStagesWaitForTheSlowest) {

@@ -2,6 +2,7 @@
 // schedule; replicas of a pipeline what ddp computes.
 #include <gtest/gtest.h>
 
+#include "models/frozen.h"
 #include "parallel/pipelines.h"
 #include "support/expect_error.h"
 
@@ -13,7 +14,7 @@ TEST(Pipeline, LenetEndsInTheBitsOfOneDevice) {
     const Trained one = trained(*make_strategy(kSingle), micro_batches);
     for (const std::vector<std::string>& stages :
          std::vector<std::vector<std::string>>{{"1", "2"}, {"2", "1"}, {"1", "1", "1"}, {"conv1", "fc1"}})
-      for (const auto schedule : kPipelineSchedules) {
+      for (const auto schedule : kSchedulesOfOneStage) {
         SCOPED_TRACE(::testing::Message() << stages.size() << " stages, the second from " << stages[1] << ", "
                                           << schedule_name(schedule) << ", " << micro_batches << " micro-batches");
         expect_same_bits(trained(*make_strategy(pipeline(stages, schedule, micro_batches)), micro_batches), one);
@@ -25,16 +26,111 @@ TEST(Pipeline, ANetWithBatchNormsEndsInTheBitsOfOneDevice) {
   const Trained one = trained(*residual_net(kSingle), 4);
   for (const std::vector<std::string>& stages : std::vector<std::vector<std::string>>{
            {"avg_pool1", "max_pool1"}, {"avg_pool1", "conv1", "conv2"}, {"avg_pool1", "bn1", "flatten1", "fc2"}})
-    for (const auto schedule : kPipelineSchedules) {
+    for (const auto schedule : kSchedulesOfOneStage) {
       SCOPED_TRACE(::testing::Message() << stages.size() << " stages, " << schedule_name(schedule));
       expect_same_bits(trained(*residual_net(pipeline(stages, schedule, 4)), 4), one);
     }
 }
 
+/// Stages of the net below, and how many of them a device has.
+const std::vector<std::pair<std::vector<std::string>, int>> kInterleavedCuts = {
+    {{"avg_pool1", "conv1", "max_pool1", "flatten1"}, 2},
+    {{"avg_pool1", "conv1", "bn1", "max_pool1", "flatten1", "fc2"}, 2},
+    {{"avg_pool1", "conv1", "bn1", "max_pool1", "flatten1", "fc2"}, 3}};
+
+TEST(Pipeline, SeveralStagesADeviceEndInTheBitsOfOne) {
+  // Rounds of two or three micro-batches, the last one of some of them short.
+  for (const int64_t micro_batches : {3, 4, 8}) {
+    const Trained one = trained(*residual_net(kSingle), micro_batches);
+    for (const auto& [stages, of_device] : kInterleavedCuts) {
+      SCOPED_TRACE(::testing::Message() << stages.size() << " stages, " << of_device << " a device, " << micro_batches
+                                        << " micro-batches");
+      expect_same_bits(trained(*residual_net(interleaved(stages, of_device, micro_batches)), micro_batches), one);
+    }
+  }
+}
+
+/// Whatever their numbers, devices don't wait for each other in a circle, in steps and in evaluations, and messages
+/// come in the order in which they are sent.
+TEST(Pipeline, NoNumberOfStagesAndMicroBatchesMakesDevicesWaitForEver) {
+  for (const auto& [devices, of_device] : {std::pair{2, 4}, {3, 3}, {5, 2}, {8, 2}}) {
+    std::string layers = "flatten";
+    for (int stage = 1; stage < devices * of_device; ++stage) layers += ", linear: 8, tanh";
+    layers = "[" + layers + ", linear: classes]";
+    std::vector<std::string> stages = {"flatten1"};
+    for (int stage = 1; stage < devices * of_device; ++stage) stages.push_back("fc" + std::to_string(stage + 1));
+    const auto cut = of_layers(layers, interleaved(stages, of_device, devices)), one = of_layers(layers, kSingle);
+    const Datasets data = digits(64, 1000);
+    for (int64_t micro_batches = 1; micro_batches <= 2 * devices + 1; ++micro_batches) {
+      SCOPED_TRACE(::testing::Message() << devices << " devices, " << of_device << " stages each, " << micro_batches
+                                        << " micro-batches");
+      EXPECT_EQ(train(*cut, data, 1, 64, 0.05, micro_batches), train(*one, data, 1, 64, 0.05, micro_batches));
+    }
+    const EvaluationWatch watch{.stopped = [] { return false; }};
+    EXPECT_EQ(cut->evaluate(*data.test, watch)->mean_loss(), one->evaluate(*data.test, watch)->mean_loss());
+    expect_same_bits(cut->state_dict(), one->state_dict());
+  }
+}
+
+TEST(Pipeline, SeveralStagesADeviceClipAverageAndGoOnLikeOne) {
+  const auto with = [](StrategyOptions options) {
+    options.adam = optim::AdamSettings{.weight_decay = 0.1, .decoupled = true};
+    options.clip_norm = 0.5;
+    options.average_decay = 0.5;
+    return options;
+  };
+  const auto single = residual_net(with(kSingle));
+  trained(*single, 4, 2);
+  const TrainingState half = single->training_state();
+  const Trained end = trained(*single, 4, 2);
+  const Datasets data = digits(10, 200);
+  const Score by_average = *single->evaluate(*data.test, {.stopped = [] { return false; }});
+  for (const auto& [stages, of_device] : kInterleavedCuts) {
+    SCOPED_TRACE(::testing::Message() << stages.size() << " stages, " << of_device << " a device");
+    const auto cut = residual_net(with(interleaved(stages, of_device, 4)));
+    trained(*cut, 4, 2);
+    const TrainingState state = cut->training_state();
+    expect_same_bits(state.model, half.model);
+    expect_same_bits(state.optimizer, half.optimizer);
+    expect_same_bits(state.average, half.average);
+    const auto resumed = residual_net(with(interleaved(stages, of_device, 4)));
+    resumed->restore(half);
+    expect_same_bits(trained(*resumed, 4, 2), end);
+    EXPECT_EQ(resumed->evaluate(*data.test, {.stopped = [] { return false; }})->mean_loss(), by_average.mean_loss());
+  }
+}
+
+TEST(Pipeline, ReplicasOfSeveralStagesADeviceEndInTheBitsOfDdp) {
+  for (const int replicas : {2, 3}) {
+    SCOPED_TRACE(replicas);
+    StrategyOptions ddp{.name = "ddp", .devices = replicas, .sgd = {.momentum = 0.9}};
+    const auto& [stages, of_device] = kInterleavedCuts[0];
+    expect_same_bits(trained(*residual_net(of_replicas(interleaved(stages, of_device, 4), replicas)), 4),
+                     trained(*residual_net(ddp), 4));
+  }
+}
+
+/// Nothing comes back to the frozen stages, on whose devices others are trained.
+TEST(Pipeline, FrozenStagesBesideTrainedOnesAreSentNoGradients) {
+  const std::vector<std::string> stages = {"flatten1", "fc2", "fc3", "fc4"};
+  const auto net = [](StrategyOptions options) {
+    const std::string layers = "[flatten, linear: 20, tanh, linear: 20, tanh, linear: 20, tanh, linear: classes]";
+    options.net = models::with_frozen(net_of_layers(layers), {"fc1", "fc2"}, "net");
+    return make_strategy(options);
+  };
+  const auto cut = net(interleaved(stages, 2, 4));
+  expect_same_bits(trained(*cut, 4), trained(*net(kSingle), 4));
+  // A step of 26 samples: activations of 20 cross three times, and come back from the last stage alone.
+  cut->take_costs(0), cut->take_costs(1);
+  train(*cut, digits(26, 10), 1, 26, 0.05, 4);
+  EXPECT_EQ(cut->take_costs(0).communication.bytes, 4 * 26 * 20 * 2);
+  EXPECT_EQ(cut->take_costs(1).communication.bytes, 4 * 26 * 20 * 2);
+}
+
 TEST(Pipeline, AccumulationGoesThroughThePipelineToo) {
   // Two accumulations of four micro-batches each.
   const Trained one = trained(*make_strategy(kSingle), 8);
-  for (const auto schedule : kPipelineSchedules)
+  for (const auto schedule : kSchedulesOfOneStage)
     expect_same_bits(trained(*make_strategy(pipeline({"1", "2"}, schedule, 4)), 8), one);
 }
 
@@ -111,7 +207,7 @@ TEST(Pipeline, ReplicasEndInTheBitsOfDdp) {
   for (const int replicas : {2, 3}) {
     StrategyOptions ddp{.name = "ddp", .devices = replicas, .sgd = {.momentum = 0.9}};
     const Trained lenet = trained(*make_strategy(ddp), 4), residual = trained(*residual_net(ddp), 4);
-    for (const auto schedule : kPipelineSchedules) {
+    for (const auto schedule : kSchedulesOfOneStage) {
       SCOPED_TRACE(::testing::Message() << replicas << " replicas, " << schedule_name(schedule));
       expect_same_bits(trained(*make_strategy(of_replicas(pipeline({"1", "2"}, schedule, 4), replicas)), 4), lenet);
       expect_same_bits(trained(*residual_net(of_replicas(pipeline({"avg_pool1", "conv2"}, schedule, 4), replicas)), 4),

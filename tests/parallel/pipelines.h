@@ -33,6 +33,15 @@ inline StrategyOptions pipeline(const std::vector<std::string>& stages, Pipeline
           .pipeline = {.cut = {.entries = stages}, .schedule = schedule, .micro_batches = micro_batches}};
 }
 
+/// The same of so many stages a device, taking turns.
+inline StrategyOptions interleaved(const std::vector<std::string>& stages, int stages_per_device,
+                                   int64_t micro_batches) {
+  StrategyOptions options = pipeline(stages, kInterleaved, micro_batches);
+  options.devices /= stages_per_device;
+  options.pipeline.stages_per_device = stages_per_device;
+  return options;
+}
+
 /// So many of that pipeline.
 inline StrategyOptions of_replicas(StrategyOptions options, int replicas) {
   options.name = "hybrid";

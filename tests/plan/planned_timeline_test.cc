@@ -19,19 +19,21 @@ using parallel::TimelineRow;
 using testing::experiment_of_lines;
 
 const std::string kFourSteps =
-    "model: lenet\ndataset: {name: synthetic, shape: [1, 28, 28], samples: 320}\nbatch_size: 32\n"
+    "dataset: {name: synthetic, shape: [1, 28, 28], samples: 320}\nbatch_size: 32\n"
     "learning_rate: 0.1\nsteps: 4\nthreads: 1\n";
 
 struct Drawn {
   const char* name;
   const char* lines;
+  const char* model = "lenet";
+
+  std::string experiment() const { return std::string("model: ") + model + "\n" + kFourSteps + lines; }
 };
 void PrintTo(const Drawn& drawn, std::ostream* out) { *out << drawn.name; }
 
 class PlannedTimelines : public ::testing::TestWithParam<Drawn> {
  protected:
-  PlannedTimelines()
-      : experiment_(experiment_of_lines(kFourSteps + GetParam().lines)), data_(experiment_.dataset.open()) {}
+  PlannedTimelines() : experiment_(experiment_of_lines(GetParam().experiment())), data_(experiment_.dataset.open()) {}
 
   parallel::StrategyContext context(bool has_timelines) const {
     parallel::StrategyContext context = train::strategy_context(experiment_, *data_.train);
@@ -169,6 +171,11 @@ INSTANTIATE_TEST_SUITE_P(
         Drawn{"zero_bubble",
               "devices: [cpu:0-1]\nstrategy: {name: model_parallel, stages: [conv1, fc1], micro_batches: 4, schedule: "
               "zero_bubble}\n"},
+        Drawn{"interleaved",
+              "devices: [cpu:0-1]\nstrategy: {name: model_parallel, stages: [conv1, conv2, flatten1, fc2], "
+              "micro_batches: 4, schedule: interleaved}\n",
+              "{layers: [conv: {channels: 16, kernel: 3}, relu, conv: {channels: 16, kernel: 3}, relu, flatten, "
+              "linear: 20, relu, linear: classes]}"},
         Drawn{"hybrid", "devices: [cpu:0-3]\nstrategy: {name: hybrid, model_parallel: 2, stages: [conv1, conv2]}\n"},
         Drawn{"sharded_optimizer", "devices: [cpu:0-1]\nstrategy: {name: ddp, shard_optimizer: true}\n"},
         Drawn{"adam_ema", "devices: [cpu:0]\noptimizer: adam\nema: 0.9\n"}),

@@ -235,6 +235,14 @@ TEST_F(NcclJobTest, SumsInTheTreesOrderAreRecordedWithTheSteps) {
   EXPECT_LT(collectives("true", {"--set", kOneBucket}), of_nccl);
 }
 
+/// That a process has met two others in.
+int communicators_of_three(const Finished& process) {
+  const std::string met = process.out + process.err;
+  int communicators = 0;
+  for (size_t at = met.find("nranks 3 "); at != std::string::npos; at = met.find("nranks 3 ", at + 1)) ++communicators;
+  return communicators;
+}
+
 /// A GPU is a stage. Between processes activations go from GPU to GPU, each of the four ways of a stage in the middle
 /// by a communicator of its own; so do those of GPUs of one process.
 TEST_F(NcclJobTest, StagesHandOnByNccl) {
@@ -251,16 +259,35 @@ TEST_F(NcclJobTest, StagesHandOnByNccl) {
     ASSERT_EQ(one.exit, 0) << one.err;
     const Launched job = launch_on({"cuda:0", "cuda:1-2"}, settings);
     for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
-    const std::string met = job.processes[0].out + job.processes[0].err;
-    int communicators = 0;
-    for (size_t at = met.find("nranks 3 "); at != std::string::npos; at = met.find("nranks 3 ", at + 1))
-      ++communicators;
-    EXPECT_EQ(communicators, 1 + 4) << met;
+    EXPECT_EQ(communicators_of_three(job.processes[0]), 1 + 4) << job.processes[0].err;
     const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
     EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
     EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
     EXPECT_EQ(got["comm"], expected["comm"]);
   }
+}
+
+/// Of several stages a GPU the last one's neighbor is the first: six ways between three GPUs.
+TEST_F(NcclJobTest, StagesOfAGpuHandOnAllAround) {
+  needs(3);
+  if (IsSkipped()) return;
+  Command settings = kLittleData;
+  settings.insert(settings.end(),
+                  {"--overwrite", "--set",
+                   "model={layers: [flatten, linear: 40, relu, linear: 40, relu, linear: 40, relu, linear: 40, relu, "
+                   "linear: 40, relu, linear: classes]}",
+                   "--set",
+                   "strategy={name: model_parallel, stages: [flatten1, fc2, fc3, fc4, fc5, fc6], micro_batches: 6, "
+                   "schedule: interleaved}"});
+  const Finished one = alone(on_gpus("one", "cuda:0-2", settings));
+  ASSERT_EQ(one.exit, 0) << one.err;
+  const Launched job = launch_on({"cuda:0", "cuda:1-2"}, settings);
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+  EXPECT_EQ(communicators_of_three(job.processes[0]), 1 + 6) << job.processes[0].err;
+  const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
+  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+  EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
+  EXPECT_EQ(got["comm"], expected["comm"]);
 }
 
 /// What GPUs hold for sums in the tree's order is in a plan of them.

@@ -248,13 +248,19 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: model_parallel, stages: [1, 1, 1]}"}, {"strategy.stages", "2 stages", "got 3"});
   refused(config, {"strategy={name: model_parallel, stages: {a: 1}}"}, {"strategy.stages", "list of texts", "auto"});
   refused(config, {"strategy={name: model_parallel, micro_batches: 1}"},
-          {"strategy.micro_batches", "2 stages needs at least as many micro-batches", "got 1"});
+          {"strategy.micro_batches", "2 devices needs at least as many micro-batches", "got 1"});
   refused(config, {"strategy={name: model_parallel, micro_batches: 17}"},
           {"strategy.micro_batches", "a batch of 16 has at most 16 micro-batches", "got 17"});
   refused(config, {"strategy={name: model_parallel, micro_batches: 5}", "accumulate=4"},
           {"strategy.micro_batches", "at most 4 micro-batches in 4 accumulations", "got 5"});
   refused(config, {"strategy={name: model_parallel, schedule: 1f2b}"},
-          {"strategy.schedule", "1f1b, zero_bubble, gpipe", "1f2b"});
+          {"strategy.schedule", "1f1b, zero_bubble, interleaved, gpipe", "1f2b"});
+  refused(config, {"strategy={name: model_parallel, stages_per_device: 2}"},
+          {"strategy.stages_per_device", "schedule: 1f1b has one stage a device", "got 2", "schedule: interleaved"});
+  refused(config, {"strategy={name: model_parallel, schedule: interleaved, stages_per_device: 1}"},
+          {"strategy.stages_per_device", "at least two stages a device", "got 1", "schedule: 1f1b"});
+  refused(config, {"strategy={name: model_parallel, schedule: interleaved, stages: [1, 2]}"},
+          {"strategy.stages", "each of the 4 stages", "got 2"});
   refused(config, {"strategy=hybrid", "devices=cpu:0-2"}, {"model_parallel", "multiple of 2", "at least 4", "got 3"});
   refused(config, {"strategy=hybrid"}, {"model_parallel", "at least 4", "got 2"});
   refused(config, {"strategy={name: hybrid, model_parallel: 1}"}, {"strategy.model_parallel", "from 2", "got 1"});

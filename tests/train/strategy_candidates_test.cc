@@ -35,6 +35,20 @@ TEST(StrategyCandidates, TwoDevicesAreOfferedEveryStrategyButHybrid) {
                    "{name: model_parallel, schedule: 1f1b}", "{name: model_parallel, schedule: zero_bubble}"}));
 }
 
+/// Two on each: LeNet has three.
+TEST(StrategyCandidates, SeveralStagesADeviceNeedAsManyOfTheModel) {
+  const std::string four =
+      "model={layers: [flatten, linear: 8, relu, linear: 8, relu, linear: 8, relu, linear: classes]}";
+  const std::string through_all = "{name: model_parallel, schedule: interleaved}";
+  const std::string replicas = "{name: hybrid, model_parallel: 2, schedule: interleaved}";
+  EXPECT_FALSE(contains(names_of(candidates_of({})), through_all));
+  EXPECT_TRUE(contains(names_of(candidates_of({four})), through_all));
+  EXPECT_FALSE(contains(names_of(candidates_of({four})), replicas)) << "on two devices";
+  const Names of_four = names_of(candidates_of({four, "devices=cpu:0-3"}));
+  EXPECT_FALSE(contains(of_four, through_all));
+  EXPECT_TRUE(contains(of_four, replicas));
+}
+
 TEST(StrategyCandidates, BucketsThatWouldHoldAllAreThereOnce) {
   // 0.2 MB, 4.4 MB and 44.7 MB of gradients.
   const auto sizes = [](const std::string& model, const std::string& shape) {

@@ -98,6 +98,8 @@ TEST(Verification, LeNetOnTwoWorkers) {
                                       "kvstore, device", "kvstore, round_robin", "kvstore, local",
                                       "model_parallel, 1f1b", "model_parallel, zero_bubble", "model_parallel, gpipe"}));
   EXPECT_EQ(row_of(rows, "hybrid").reason, "needs at least 4 devices, got 2");
+  EXPECT_EQ(row_of(rows, "model_parallel, interleaved").reason,
+            "the model has 3 stages, fewer than 2 on each of 2 devices");
   for (const std::string& name : names_with(rows, Verdict::equal)) {
     const VerifiedRow& row = row_of(rows, name);
     EXPECT_EQ(layers_of(row, ComparedPass::forward), (std::vector<std::string>{"conv1", "conv2", "fc1"})) << name;
@@ -363,7 +365,7 @@ TEST(Verification, FindsABoundaryBehindAStageWithoutParameters) {
 TEST(Verification, AResNetOfFewSamplesIsEqual) {
   const auto rows = verified(config_of(kSmallResNet, 2, kFewSamples));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 12u);
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 13u);
   std::set<std::string> noise;
   for (const VerifiedLayer& layer : row_of(rows, "ddp").all_noise())
     if (layer.found.pass == ComparedPass::backward) noise.insert(layer.found.layer);
@@ -388,7 +390,8 @@ TEST(Verification, FindsABucketOfAResNetThatIsNeverReduced) {
 TEST(Verification, FindsABoundaryOfAResNetThatDropsTheGradient) {
   const auto rows = verified(config_of(kSmallResNet, 2, kFewSamples), {.planted = PlantedFault::boundary_gradient});
   EXPECT_EQ(names_with(rows, Verdict::diverges),
-            (std::vector<std::string>{"model_parallel, 1f1b", "model_parallel, zero_bubble", "model_parallel, gpipe"}));
+            (std::vector<std::string>{"model_parallel, 1f1b", "model_parallel, zero_bubble",
+                                      "model_parallel, interleaved", "model_parallel, gpipe"}));
   const VerifiedRow& pipeline = row_of(rows, "model_parallel, 1f1b");
   EXPECT_EQ(first_divergence(pipeline).pass, ComparedPass::backward);
   EXPECT_EQ(first_divergence(pipeline).difference, 1) << "nothing is left of it";

@@ -1,0 +1,117 @@
+#include "parallel/interleaved_cut.h"
+
+#include <algorithm>
+#include <compare>
+#include <utility>
+#include <vector>
+
+namespace dptrain::parallel {
+namespace {
+
+/// Of a step whose time is compared, by device: as many show how a longer one goes on.
+constexpr int64_t kMicroBatchesOfDevice = 4;
+
+/// What is to be small, first things first.
+struct CutCost {
+  int64_t bytes_over = 0;  ///< of the largest device, over the limit
+  double seconds = 0;      ///< of a step
+
+  auto operator<=>(const CutCost&) const = default;
+};
+
+class Search {
+ public:
+  Search(std::span<const UnitCost> units, PipelineStep step, int64_t limit_bytes)
+      : units_(units), step_(step), limit_bytes_(limit_bytes) {
+    step_.micro_batches = std::min(step_.micro_batches, kMicroBatchesOfDevice * step_.devices());
+    for (int device = 0; device < step_.devices(); ++device) actions_.push_back(actions_of(step_, device));
+  }
+
+  CutCost cost(const PipelineCut& cut) const {
+    std::vector<StageSeconds> seconds;
+    std::vector<UnitCost> stages;
+    for (const nn::StageRange& range : cut) {
+      UnitCost& stage = stages.emplace_back();
+      for (int unit = range.begin; unit < range.end; ++unit) {
+        const UnitCost& own = units_[static_cast<size_t>(unit)];
+        stage.seconds += own.seconds;
+        stage.fixed_bytes += own.fixed_bytes;
+        stage.kept_bytes += own.kept_bytes;
+        stage.most_bytes = std::max(stage.most_bytes, own.most_bytes);
+      }
+      seconds.push_back({.forward = stage.seconds / 3, .backward = 2 * stage.seconds / 3});
+    }
+    int64_t largest = 0;
+    for (int device = 0; limit_bytes_ > 0 && device < step_.devices(); ++device)
+      largest = std::max(largest, bytes_on(device, stages));
+    return {.bytes_over = std::max<int64_t>(largest - limit_bytes_, 0), .seconds = step_seconds(step_, seconds)};
+  }
+
+ private:
+  int64_t bytes_on(int device, const std::vector<UnitCost>& stages) const {
+    int64_t fixed = 0, most = 0, kept = 0, most_kept = 0;
+    for (auto s = static_cast<size_t>(device); s < stages.size(); s += static_cast<size_t>(step_.devices())) {
+      fixed += stages[s].fixed_bytes;
+      most = std::max(most, stages[s].most_bytes);
+    }
+    for (const StageAction& action : actions_[static_cast<size_t>(device)]) {
+      const int64_t of_stage = stages[static_cast<size_t>(action.stage)].kept_bytes;
+      kept += action.kind == StageAction::Kind::forward ? of_stage : -of_stage;
+      most_kept = std::max(most_kept, kept);
+    }
+    return fixed + most + most_kept;
+  }
+
+  std::span<const UnitCost> units_;
+  PipelineStep step_;
+  int64_t limit_bytes_;
+  std::vector<std::vector<StageAction>> actions_;  ///< by device
+};
+
+/// Moves the end of stage `stage` by `units`; false where a stage would be left without any.
+bool move_end(PipelineCut& cut, size_t stage, int units) {
+  cut[stage].end += units;
+  cut[stage + 1].begin += units;
+  return cut[stage].begin < cut[stage].end && cut[stage + 1].begin < cut[stage + 1].end;
+}
+
+/// Those one or two moves away.
+std::vector<PipelineCut> neighbors_of(const PipelineCut& cut) {
+  std::vector<PipelineCut> all;
+  const size_t ends = cut.size() - 1;
+  for (size_t a = 0; a < ends; ++a)
+    for (const int by_a : {-1, 1}) {
+      PipelineCut moved = cut;
+      const bool is_cut = move_end(moved, a, by_a);
+      if (is_cut) all.push_back(moved);
+      for (size_t b = a + 1; b < ends; ++b)
+        for (const int by_b : {-1, 1})
+          // The first move alone may leave a stage empty that the second one fills.
+          if (PipelineCut twice = moved;
+              move_end(twice, b, by_b) && twice[a].begin < twice[a].end && twice[a + 1].begin < twice[a + 1].end)
+            all.push_back(std::move(twice));
+    }
+  return all;
+}
+
+}  // namespace
+
+PipelineCut interleaved_cut(std::span<const UnitCost> units, const PipelineStep& step, int64_t limit_bytes,
+                            const PipelineCut& begin) {
+  const Search search(units, step, limit_bytes);
+  PipelineCut best = begin;
+  CutCost least = search.cost(best);
+  for (bool is_moving = true; is_moving;) {
+    is_moving = false;
+    for (PipelineCut& moved : neighbors_of(best)) {
+      const CutCost cost = search.cost(moved);
+      if (!(cost < least)) continue;
+      best = std::move(moved);
+      least = cost;
+      is_moving = true;
+    }
+  }
+  return best;
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "parallel/pipeline_schedule.h"
+#include "parallel/planted_fault.h"
+#include "parallel/replica.h"
+#include "parallel/stage_inbox.h"
+#include "parallel/stage_link.h"
+
+namespace dptrain::parallel {
+
+/// What a stage has spent in its steps, as its rank's thread has seen it.
+struct StageTimes {
+  double forward_s = 0;
+  double backward_s = 0;          ///< without what is below
+  double backward_weights_s = 0;  ///< in passes of their own
+  double waiting_s = 0;           ///< for activations and gradients
+  int64_t micro_batches = 0;
+
+  StageTimes& operator+=(const StageTimes& other);
+};
+
+/// A device's stages of a pipeline: each is a part of a model that gets what the stage before has made of a
+/// micro-batch, and gives what it makes of that to the stage behind; gradients go the way back. Each micro-batch has a
+/// tape of its own on each stage, which begins with what was received and ends with what is sent. Used by the device's
+/// rank thread.
+class PipelineStages {
+ public:
+  /// A stage's place in the pipeline, and the stages before and behind it; nothing at an end of the pipeline.
+  struct Place {
+    int stage = 0;
+    nn::StageRange units = {};  ///< the model's own stages that it is
+    std::optional<StageLink::Peer> previous = {};
+    std::optional<StageLink::Peer> next = {};
+  };
+  /// `places`: in order.
+  PipelineStages(Replica& part, const StageLink::Ends& ends, std::span<const Place> places,
+                 PlantedFault planted = PlantedFault::none);
+
+  /// Gradients of a step's micro-batches, which the replica's step was begun with, added up by number. `empty_too`:
+  /// also passes of micro-batches without samples are made, which are left out otherwise, here and on other devices.
+  void add_gradients(const PipelineStep& step, const StepParts& parts, bool empty_too);
+  /// Test samples from `begin` to before `end`.
+  struct Block {
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+  /// Passes blocks of test samples on, in the order of `step`'s forward passes, with these rows of text predicted; the
+  /// last stage returns what they have come out as, by number, the others nothing.
+  std::vector<StepResults> evaluate(const PipelineStep& step, const Dataset& dataset, std::span<const Block> blocks,
+                                    PredictedRows rows);
+
+  /// By stage, since the last call.
+  std::vector<StageTimes> take_times();
+
+ private:
+  struct Stage {
+    Stage(const Place& in_pipeline, Device& device, const StageLink::Ends& ends);
+
+    Place place;
+    std::optional<StageLink> previous;
+    std::optional<StageLink> next;
+    /// Whether gradients come back for what goes on: not to stages without trained parameters at the beginning of a
+    /// model. Known once a micro-batch has been there.
+    std::optional<bool> is_answered;
+    StageTimes times;
+  };
+  struct Underway {
+    std::unique_ptr<Tape> tape;
+    Variable input;   ///< without its value
+    Variable output;  ///< of a stage before the last; without its value
+    Layout output_layout = Layout::plain;
+    std::vector<Tape::Root> roots;  ///< of the last stage
+    std::unique_ptr<CommWork> sending;
+  };
+  struct Step {
+    const StepParts& parts;
+    std::vector<Replica::Place> places;                     ///< of each part
+    std::map<std::pair<int, int64_t>, Underway> under_way;  ///< by stage and micro-batch
+    std::unique_ptr<CommWork> gradient;                     ///< the latest that was sent back
+    const StageAction* next = nullptr;                      ///< that begins with what is sent here; null: none
+  };
+
+  void forward(Step& step, const StageAction& action);
+  void backward(Step& step, const StageAction& action);
+  void backward_weights(Step& step, const StageAction& action);
+  Stage& stage(int number);
+  /// "forward 3", with the stage where there are several.
+  std::string pass_name(const char* kind, const StageAction& action) const;
+  /// What both ends of a boundary know of a part.
+  static StageLink::Signature signature_of(const BatchPart& part, bool training);
+  /// In the pipeline.
+  int device_number() const { return stages_.front().place.stage; }
+  using ActionsOn = std::function<std::vector<StageAction>(int device)>;
+  using PartOf = std::function<const BatchPart&(int64_t micro_batch)>;
+  /// What the actions of the other devices send here is to come, in their order.
+  void await(const PipelineStep& step, const ActionsOn& actions_on, const PartOf& part_of, bool training);
+  void end_of_messages();
+  /// What a pass begins with. Blocks.
+  StageLink::Crossing receive(Stage& at, const StageLink& link, int64_t micro_batch);
+  StageInbox& inbox_of(const StageLink& link) { return inboxes_.at(link.peer()); }
+  /// What the next action begins with may come while this one computes.
+  void expect_next(const Step& step);
+  void finish(Stage& at, std::unique_ptr<CommWork>& work);
+
+  Replica& part_;
+  PlantedFault planted_;
+  std::deque<Stage> stages_;           ///< in order
+  std::map<int, StageInbox> inboxes_;  ///< by rank that sends
+};
+
+}  // namespace dptrain::parallel
