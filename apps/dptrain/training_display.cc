@@ -112,7 +112,7 @@ std::string costs_text(const train::EpochMetrics& epoch, bool is_of_job, int wid
   if (epoch.pipeline && epoch.pipeline->bubble)
     text +=
         wrapped_list("bubble: ",
-                     {fmt::format("stages waited for each other {:.0f} % of the time", 100 * *epoch.pipeline->bubble),
+                     {fmt::format("devices waited for each other {:.0f} % of the time", 100 * *epoch.pipeline->bubble),
                       fmt::format("by the schedule {:.0f} %", 100 * epoch.pipeline->predicted_bubble)},
                      width);
   text.pop_back();

@@ -4,12 +4,12 @@
 
 namespace dptrain {
 
-std::vector<RankPair> neighbor_pairs(int runs, int ranks, bool around) {
+std::vector<RankPair> neighbor_pairs(int runs, int ranks, const NeighborOptions& options) {
   std::vector<RankPair> pairs;
   for (int first = 0; first < runs * ranks; first += ranks) {
     for (int rank = first; rank + 1 < first + ranks; ++rank) pairs.push_back({rank, rank + 1});
     for (int rank = first; rank + 1 < first + ranks; ++rank) pairs.push_back({rank + 1, rank});
-    if (!around || ranks < 3) continue;
+    if (!options.around || ranks < 3) continue;
     const int last = first + ranks - 1;
     pairs.push_back({last, first});
     pairs.push_back({first, last});

@@ -15,8 +15,11 @@ struct RankPair {
 };
 
 /// Of runs of so many ranks each, which devices of pipelines are, what goes from each to its neighbors: forward through
-/// a run, and back. `around`: a run's last rank and its first one are neighbors, too.
-std::vector<RankPair> neighbor_pairs(int runs, int ranks, bool around = false);
+/// a run, and back.
+struct NeighborOptions {
+  bool around = false;  ///< a run's last rank and its first one are neighbors, too
+};
+std::vector<RankPair> neighbor_pairs(int runs, int ranks, const NeighborOptions& options = {});
 
 /// The pairs in lists in each of which a rank stands once at most, so that what a rank sends or receives in a list
 /// waits for one other rank alone. Those that go from device to device of a pipeline and back need four such lists, or

@@ -13,7 +13,7 @@ namespace dptrain {
 
 /// A lane of messages (see message_lanes.h), and the NCCL communicator of its own that carries them: of one
 /// communicator NCCL does everything in one order, in which a stage's gradient would wait for the next activation, and
-/// that for the gradient.
+/// that for the gradient. What goes one way between two devices is sent and received in one order anyway.
 struct NcclLane {
   std::shared_ptr<NcclGroup> group;
   std::vector<RankPair> pairs;

@@ -71,8 +71,12 @@ void Model::hold(Parameter& parameter, const std::string& name) {
 
 Model::FlatSizes Model::lay_out(const StageRanges& part, Beginnings& beginnings) {
   DPTRAIN_CHECK(!weights_.defined(), "a model is placed once");
-  for (const StageRange& range : part)
+  for (const StageRange& range : part) {
+    DPTRAIN_CHECK(range.begin < range.end && (placed_.empty() || placed_.back().end < range.begin),
+                  "stages {} to {} are no range behind the others", range.begin, range.end);
     placed_.push_back({.begin = range.begin, .end = std::min(range.end, stage_count())});
+  }
+  DPTRAIN_CHECK(!placed_.empty(), "a part of a model has stages");
   const auto held = [this] {
     return Held{.parameters = parameters_.size(),
                 .frozen = frozen_parameters_.size(),
@@ -187,7 +191,7 @@ Variable Model::through_stages(const Variable& x, const ForwardContext& context,
   Variable value = x;
   Timeline* timeline = context.training ? x.value().device().timeline() : nullptr;
   if (timeline != nullptr && !timeline->is_wanted()) timeline = nullptr;
-  for (int i = range.begin; i < std::min(range.end, stage_count()); ++i) {
+  for (int i = range.begin; i < range.end; ++i) {
     const std::string name = timeline != nullptr ? stage_name(i) : "";
     const InSpan span(timeline, name);
     x.tape().enter_part(timeline, name);
@@ -208,8 +212,10 @@ std::vector<Variable> Model::outputs(const Variable& x, const ForwardContext& co
 }
 
 std::vector<Variable> Model::outputs(const Variable& x, const ForwardContext& context, const StageRange& range) {
-  Variable last = through_stages(x, context, range);
-  if (head_ == nullptr || range.end < stage_count()) return {std::move(last)};
+  const StageRange clipped{.begin = range.begin, .end = std::min(range.end, stage_count())};
+  DPTRAIN_CHECK(std::ranges::count(placed_, clipped) == 1, "stages {} to {} were not placed", range.begin, clipped.end);
+  Variable last = through_stages(x, context, clipped);
+  if (head_ == nullptr || clipped.end < stage_count()) return {std::move(last)};
   return head_->outputs(last, context);
 }
 

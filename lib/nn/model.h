@@ -28,7 +28,7 @@ struct StageRange {
 
   bool operator==(const StageRange&) const = default;
 };
-/// What a device has of a model, in its order, none beside the next; by default all.
+/// What a device has of a model: at least one range, in order and apart from each other; `{{}}` is all.
 using StageRanges = std::vector<StageRange>;
 
 /// Parameters [first_parameter, end_parameter) of a model, by index. They lie one after the other: as elements

@@ -8,8 +8,8 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Of a step whose time is compared, by device: as many show how a longer one goes on.
-constexpr int64_t kMicroBatchesOfDevice = 4;
+/// Of the step whose time is compared, at most: as many show how a longer one goes on.
+constexpr int64_t kComparedRounds = 4;
 
 /// What is to be small, first things first.
 struct CutCost {
@@ -23,22 +23,16 @@ class Search {
  public:
   Search(std::span<const UnitCost> units, PipelineStep step, int64_t limit_bytes)
       : units_(units), step_(step), limit_bytes_(limit_bytes) {
-    step_.micro_batches = std::min(step_.micro_batches, kMicroBatchesOfDevice * step_.devices());
+    step_.micro_batches = std::min(step_.micro_batches, kComparedRounds * step_.devices());
     for (int device = 0; device < step_.devices(); ++device) actions_.push_back(actions_of(step_, device));
   }
 
   CutCost cost(const PipelineCut& cut) const {
     std::vector<StageSeconds> seconds;
     std::vector<UnitCost> stages;
-    for (const nn::StageRange& range : cut) {
-      UnitCost& stage = stages.emplace_back();
-      for (int unit = range.begin; unit < range.end; ++unit) {
-        const UnitCost& own = units_[static_cast<size_t>(unit)];
-        stage.seconds += own.seconds;
-        stage.fixed_bytes += own.fixed_bytes;
-        stage.kept_bytes += own.kept_bytes;
-        stage.most_bytes = std::max(stage.most_bytes, own.most_bytes);
-      }
+    for (const auto& [begin, end] : cut) {
+      const UnitCost& stage =
+          stages.emplace_back(cost_of(units_.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin))));
       seconds.push_back({.forward = stage.seconds / 3, .backward = 2 * stage.seconds / 3});
     }
     int64_t largest = 0;
@@ -50,13 +44,13 @@ class Search {
  private:
   int64_t bytes_on(int device, const std::vector<UnitCost>& stages) const {
     int64_t fixed = 0, most = 0, kept = 0, most_kept = 0;
-    for (auto s = static_cast<size_t>(device); s < stages.size(); s += static_cast<size_t>(step_.devices())) {
-      fixed += stages[s].fixed_bytes;
-      most = std::max(most, stages[s].most_bytes);
+    for (const int stage : step_.stages_on(device)) {
+      fixed += stages[static_cast<size_t>(stage)].fixed_bytes;
+      most = std::max(most, stages[static_cast<size_t>(stage)].most_bytes);
     }
-    for (const StageAction& action : actions_[static_cast<size_t>(device)]) {
-      const int64_t of_stage = stages[static_cast<size_t>(action.stage)].kept_bytes;
-      kept += action.kind == StageAction::Kind::forward ? of_stage : -of_stage;
+    for (const auto& [kind, micro_batch, stage] : actions_[static_cast<size_t>(device)]) {
+      const int64_t of_stage = stages[static_cast<size_t>(stage)].kept_bytes;
+      kept += kind == StageAction::Kind::forward ? of_stage : -of_stage;
       most_kept = std::max(most_kept, kept);
     }
     return fixed + most + most_kept;

@@ -16,18 +16,22 @@ constexpr int64_t kMostStagesOfDevice = 1024;
 /// By default, so that filling and emptying the pipeline is a third of a step or less.
 constexpr int64_t kMicroBatchesOfDevice = 2;
 
-CutRequest read_cut(ConfigReader& options, int stages) {
+CutRequest read_cut(ConfigReader& options, int devices, int stages_per_device) {
+  const int stages = devices * stages_per_device;
   CutRequest request{.where = options.where("stages")};
   if (options.word("stages", "auto", true)) return request;
-  request.entries = options.texts("stages", {},
-                                  "an entry a stage of the pipeline, in the model's order: how many of the model's "
-                                  "stages it holds, or the name of the one "
-                                  "that it begins with; auto: by measured time and memory");
+  request.entries =
+      options.texts("stages", {},
+                    "an entry a stage of the pipeline, in the model's order: how many of the model's stages it holds, "
+                    "or the name of the one that it begins with; auto: by measured time and memory");
   if (options.describing()) return request;
   const auto entries = static_cast<int>(request.entries.size());
   if (entries == stages) return request;
-  options.mistake("stages", fmt::format("expected an entry for each of the {} stages of the pipeline", stages),
-                  fmt::format("{}", entries), "list as many entries, or write stages: auto");
+  options.mistake(
+      "stages",
+      fmt::format("expected an entry for each of the {} stages of the pipeline{}", stages,
+                  stages_per_device > 1 ? fmt::format(", {} on each of {} devices", stages_per_device, devices) : ""),
+      fmt::format("{}", entries), "list as many entries, or write stages: auto");
   request.entries.clear();
   return request;
 }
@@ -37,8 +41,8 @@ int64_t read_micro_batches(ConfigReader& options, int devices, const StrategyReq
   const auto written = options.optional_integer(
       "micro_batches", {.min = 1,
                         .max = kMostMicroBatches,
-                        .help = "that go through the pipeline one behind the other, of each accumulation; by default "
-                                "two a device, or fewer where the batch has fewer samples"});
+                        .help = "that go through the pipeline one behind the other, of each accumulation: at least one "
+                                "a device, by default two, or fewer where the batch has fewer samples"});
   if (options.describing()) return devices;
   const int64_t shares = request.accumulate * replicas, most = std::max<int64_t>(request.batch_size / shares, 1);
   const int64_t chosen =
@@ -64,21 +68,23 @@ PipelineSchedule read_schedule(ConfigReader& options) {
   const std::string name =
       options.one_of("schedule", names, names.front(),
                      "1f1b: a micro-batch goes back as soon as it can, so that few are held; zero_bubble: that, with "
-                     "gradients of weights in passes of their own, so that devices wait less; interleaved: 1f1b of "
-                     "several stages a device, all around, so that devices wait less; gpipe: all go forward, then all "
-                     "back");
+                     "gradients of weights in passes of their own, so that devices wait less and hold more; "
+                     "interleaved: 1f1b of several stages a device, so that devices wait less, hold more and send "
+                     "more; gpipe: all go forward, then all back");
   return kPipelineSchedules[std::ranges::find(names, name) - names.begin()];
 }
 
-/// Of `interleaved` several; the others know of one.
+/// Of `interleaved` several; the others have one.
 int read_stages_per_device(ConfigReader& options, PipelineSchedule schedule) {
   const auto written = options.optional_integer(
       "stages_per_device",
       {.min = 1,
        .max = kMostStagesOfDevice,
-       .help = "under interleaved two or more, by default two; of D devices, device d has stages d, d + D, ..."});
+       .help =
+           "stages of the pipeline on each device: under interleaved two or more, by default two, else one; stage s "
+           "is on device s modulo the number of devices"});
   const bool several = schedule == PipelineSchedule::interleaved;
-  const auto count = static_cast<int>(written.value_or(several ? 2 : 1));
+  const auto count = static_cast<int>(written.value_or(several ? kInterleavedStages : 1));
   if (options.describing()) return count;
   if (!written) options.resolve("stages_per_device", fmt::format("{}", count), "default");
   if (several == (count > 1)) return count;
@@ -88,7 +94,7 @@ int read_stages_per_device(ConfigReader& options, PipelineSchedule schedule) {
   else
     options.mistake("stages_per_device", fmt::format("schedule: {} has one stage a device", schedule_name(schedule)),
                     fmt::format("{}", count), "write schedule: interleaved, or stages_per_device: 1");
-  return several ? 2 : 1;
+  return several ? kInterleavedStages : 1;
 }
 
 /// `devices`: of each of `replicas` pipelines.
@@ -96,7 +102,7 @@ StrategySpec read_pipeline(ConfigReader& options, const StrategyRequest& request
   PipelineOptions pipeline{.schedule = read_schedule(options), .replicas = replicas};
   pipeline.stages_per_device = read_stages_per_device(options, pipeline.schedule);
   const int stages = devices * pipeline.stages_per_device;
-  pipeline.cut = read_cut(options, stages);
+  pipeline.cut = read_cut(options, devices, pipeline.stages_per_device);
   pipeline.micro_batches = read_micro_batches(options, devices, request, replicas);
   return {.name = {},
           .make = [pipeline](const StrategyContext& context) { return PipelineStrategy::make(context, pipeline); },

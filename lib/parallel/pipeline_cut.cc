@@ -45,7 +45,8 @@ std::vector<int> begins_by_count(const CutRequest& request, std::span<const std:
   for (const std::string& entry : request.entries) {
     const int count = *number_in(entry);
     if (count < 1)
-      refuse(request, units, "expected at least one stage of the model on each device", entry, "list more");
+      refuse(request, units, "expected at least one stage of the model for each of the pipeline", entry,
+             "write 1 or more");
     total += count;
     begins.push_back(static_cast<int>(std::min<int64_t>(total, std::numeric_limits<int>::max())));
   }
@@ -110,12 +111,6 @@ std::optional<PipelineCut> least_of_largest(int stages, int units,
   return cut_at(begins);
 }
 
-double seconds_of(std::span<const UnitCost> units) {
-  double sum = 0;
-  for (const UnitCost& unit : units) sum += unit.seconds;
-  return sum;
-}
-
 }  // namespace
 
 std::vector<std::string> unit_names(const nn::Model& model) {
@@ -127,20 +122,35 @@ std::vector<std::string> unit_names(const nn::Model& model) {
 void require_cut(const CutRequest& request, std::span<const std::string> units, int stages, int devices) {
   if (!request.automatic()) {
     cut_as_listed(request, units, stages);
-  } else if (static_cast<size_t>(stages) > units.size()) {
-    const bool one_each = stages == devices;
-    refuse(request, units,
-           fmt::format("expected at most as many {} as the model has stages, {}",
-                       one_each ? "devices" : "stages of all devices together", units.size()),
-           one_each ? fmt::format("{}", stages) : fmt::format("{} of {} each", devices, stages / devices),
-           one_each ? "list fewer devices" : "write fewer stages_per_device, or list fewer devices");
+    return;
   }
+  if (static_cast<size_t>(stages) <= units.size()) return;
+  const int of_device = stages / devices, fit = static_cast<int>(units.size()) / devices;
+  if (of_device == 1)
+    refuse(request, units, fmt::format("expected at most as many devices as the model has stages, {}", units.size()),
+           fmt::format("{}", stages), "list fewer devices");
+  refuse(request, units,
+         fmt::format("expected at most as many stages of the pipeline as the model has, {}", units.size()),
+         fmt::format("{}, {} on each of {} devices", stages, of_device, devices),
+         fit > 1 ? fmt::format("write stages_per_device: {}", fit) : "write schedule: 1f1b");
 }
 
 PipelineCut cut_as_listed(const CutRequest& request, std::span<const std::string> units, int stages) {
   DPTRAIN_CHECK(request.entries.size() == static_cast<size_t>(stages), "{} entries for {} stages",
                 request.entries.size(), stages);
   return cut_at(all_numbers(request.entries) ? begins_by_count(request, units) : begins_by_name(request, units));
+}
+
+UnitCost cost_of(std::span<const UnitCost> units) {
+  UnitCost all;
+  for (const UnitCost& unit : units) {
+    all.seconds += unit.seconds;
+    all.fixed_bytes += unit.fixed_bytes;
+    all.kept_bytes += unit.kept_bytes;
+    all.kept_for_weights_bytes += unit.kept_for_weights_bytes;
+    all.most_bytes = std::max(all.most_bytes, unit.most_bytes);
+  }
+  return all;
 }
 
 PipelineCut cut_by_cost(std::span<const UnitCost> units, const PipelineStep& step, int64_t limit_bytes) {
@@ -150,26 +160,21 @@ PipelineCut cut_by_cost(std::span<const UnitCost> units, const PipelineStep& ste
     return units.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.end - range.begin));
   };
   if (step.stages_per_device > 1) {
-    const auto fastest = [&](int, nn::StageRange range) { return seconds_of(of(range)); };
-    return interleaved_cut(units, step, limit_bytes, *least_of_largest(step.stages, count, fastest));
+    const auto seconds = [&](int, nn::StageRange range) { return cost_of(of(range)).seconds; };
+    return interleaved_cut(units, step, limit_bytes, *least_of_largest(step.stages, count, seconds));
   }
   std::vector<std::set<HeldMicroBatches>> held;
   for (int s = 0; s < step.stages; ++s) held.push_back(held_in(actions_of(step, s), s));
   const auto bytes = [&](int stage, nn::StageRange range) {
-    int64_t kept = 0, kept_for_weights = 0, fixed = 0, most = 0, most_kept = 0;
-    for (const UnitCost& unit : of(range)) {
-      fixed += unit.fixed_bytes;
-      kept += unit.kept_bytes;
-      kept_for_weights += unit.kept_for_weights_bytes;
-      most = std::max(most, unit.most_bytes);
-    }
+    const UnitCost cost = cost_of(of(range));
+    int64_t most_kept = 0;
     for (const auto& [whole, weights] : held[static_cast<size_t>(stage)])
-      most_kept = std::max(most_kept, whole * kept + weights * kept_for_weights);
-    return static_cast<double>(fixed + most_kept + most);
+      most_kept = std::max(most_kept, whole * cost.kept_bytes + weights * cost.kept_for_weights_bytes);
+    return static_cast<double>(cost.fixed_bytes + most_kept + cost.most_bytes);
   };
   const auto seconds = [&](int stage, nn::StageRange range) {
     if (limit_bytes > 0 && bytes(stage, range) > static_cast<double>(limit_bytes)) return kImpossible;
-    return seconds_of(of(range));
+    return cost_of(of(range)).seconds;
   };
   if (const auto cut = least_of_largest(step.stages, count, seconds)) return *cut;
   return *least_of_largest(step.stages, count, bytes);

@@ -42,6 +42,9 @@ struct UnitCost {
   int64_t most_bytes = 0;  ///< that a pass takes beside these, at its peak
 };
 
+/// Of all of them together.
+UnitCost cost_of(std::span<const UnitCost> units);
+
 /// The cut into consecutive units, at least one a stage, whose slowest stage takes the least time. With a limit of
 /// bytes (0: none) only stages that fit in it by the units' costs are taken; where no cut fits, the one whose largest
 /// stage is the smallest. Of several stages a device that of `interleaved_cut`.

@@ -95,11 +95,7 @@ std::vector<StepResults> PipelineStrategy::in_order(std::vector<std::vector<Step
 
 TrainingState PipelineStrategy::joined(bool everywhere, const std::function<TrainingState(Replica&)>& state_of) {
   const bool is_first = first_rank() == 0;
-  // By stage; each rank of the first replica, or of what is here of others, has its own ones.
-  std::vector<std::optional<PartState>> parts(static_cast<size_t>(step_.stages));
-  const auto part_of = [&](int device, int nth) -> std::optional<PartState>& {
-    return parts[static_cast<size_t>(device + nth * devices())];
-  };
+  std::vector<std::optional<PartState>> parts(cut_.size());
   team().run("reading the training's state", [&](int rank) {
     make_room(rank);
     // No two of these have the same stages.
@@ -108,14 +104,16 @@ TrainingState PipelineStrategy::joined(bool everywhere, const std::function<Trai
     const bool is_sent = !is_first && replica_of(rank) == 0;
     if (!is_first && !is_sent && !everywhere) return;
     std::vector<PartState> own = state_by_range(replica(rank).model(), state_of(replica(rank)));
-    for (int nth = 0; nth < std::ssize(own); ++nth) {
-      PartState& range = own[static_cast<size_t>(nth)];
-      if (is_sent) send_part_state(messages, range, 0);
-      if (is_first || everywhere) part_of(device_of(rank), nth) = std::move(range);
+    auto range = own.begin();
+    for (const int stage : step_.stages_on(device_of(rank))) {
+      if (is_sent) send_part_state(messages, *range, 0);
+      if (is_first || everywhere) parts[static_cast<size_t>(stage)] = std::move(*range);
+      ++range;
     }
     if (!team().is_first(rank)) return;
     for (int other = ranks(); other < devices(); ++other)
-      for (int nth = 0; nth < step_.stages_per_device; ++nth) part_of(other, nth) = receive_part_state(messages, other);
+      for (const int stage : step_.stages_on(other))
+        parts[static_cast<size_t>(stage)] = receive_part_state(messages, other);
   });
   std::vector<PartState> whole;
   for (std::optional<PartState>& part : parts)
@@ -174,9 +172,9 @@ std::optional<PipelineFigures> PipelineStrategy::take_pipeline_figures() {
   std::vector<StageTimes> times(cut_.size());
   bool measured = !team().is_logged();
   for (size_t world_rank = 0; world_rank < by_rank.size(); ++world_rank) {
-    const auto own_devices = static_cast<size_t>(devices());
-    for (size_t nth = 0; nth < by_rank[world_rank].size(); ++nth)
-      times[world_rank % own_devices + nth * own_devices] += by_rank[world_rank][nth];
+    auto of_stage = by_rank[world_rank].begin();
+    for (const int stage : step_.stages_on(static_cast<int>(world_rank) % devices()))
+      times[static_cast<size_t>(stage)] += *of_stage++;
     measured &= team().kind(static_cast<int>(world_rank)) == DeviceKind::cpu;
   }
   StageTimes all;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace dptrain::parallel {
 namespace {
 
@@ -61,34 +63,39 @@ std::vector<StageAction> alternating(const PipelineStep& step, int stage) {
 
 /// In rounds of as many micro-batches as there are devices, which go through all stages of a device, and back.
 std::vector<StageAction> interleaved(const PipelineStep& step, int device) {
-  const int devices = step.devices(), stages = step.stages_per_device;
+  const int64_t devices = step.devices();
+  const std::vector<int> own = step.stages_on(device);
   // The last round is taken for a whole one, whose other micro-batches are then left out: what is done in this order
   // waits for nothing that waits for it, which a shorter round by the same rule would.
   const int64_t count = (step.micro_batches + devices - 1) / devices * devices;
   std::vector<StageAction> forward, backward, actions;
   for (int64_t begin = 0; begin < count; begin += devices) {
-    for (int s = 0; s < stages; ++s) {
-      Passes{.actions = forward, .stage = device + s * devices}.add(Kind::forward, begin, begin + devices);
-      const int from_last = stages - 1 - s;
-      Passes{.actions = backward, .stage = device + from_last * devices}.add(Kind::backward, begin, begin + devices);
+    for (size_t nth = 0; nth < own.size(); ++nth) {
+      Passes{.actions = forward, .stage = own[nth]}.add(Kind::forward, begin, begin + devices);
+      Passes{.actions = backward, .stage = own[own.size() - 1 - nth]}.add(Kind::backward, begin, begin + devices);
     }
   }
-  // When the first gradient comes to the last device, after the first micro-batch's last stage, it is further by what
-  // lies before that stage; a device before it by a pass each way for each device that gradients come back through.
-  const auto warm_up =
-      std::min(forward.size(), static_cast<size_t>((stages - 1) * devices + 2 * (devices - 1 - device)));
+  // The last device comes to its last stage after a round of all others; each device before it goes two passes further
+  // until the first gradient has come back to it, one for each device in between and direction.
+  const auto warm_up = std::min(std::ssize(forward), (std::ssize(own) - 1) * devices + 2 * (devices - 1 - device));
   const auto add = [&](const StageAction& action) {
     if (action.micro_batch < step.micro_batches) actions.push_back(action);
   };
   std::for_each_n(forward.begin(), warm_up, add);
-  for (size_t i = 0; i < backward.size(); ++i) {
-    if (i + warm_up < forward.size()) add(forward[i + warm_up]);
-    add(backward[i]);
+  for (std::ptrdiff_t i = 0; i < std::ssize(backward); ++i) {
+    if (i + warm_up < std::ssize(forward)) add(forward[static_cast<size_t>(i + warm_up)]);
+    add(backward[static_cast<size_t>(i)]);
   }
   return actions;
 }
 
 }  // namespace
+
+std::vector<int> PipelineStep::stages_on(int device) const {
+  std::vector<int> own;
+  for (int stage = device; stage < stages; stage += devices()) own.push_back(stage);
+  return own;
+}
 
 std::string_view schedule_name(PipelineSchedule schedule) {
   switch (schedule) {
@@ -139,6 +146,7 @@ double step_seconds(const PipelineStep& step, std::span<const StageSeconds> stag
   }
   // Each device goes on as far as what it needs has come; whoever is asked first changes no time.
   while (left > 0) {
+    const size_t before = left;
     for (Device& own : devices) {
       for (; own.next < own.actions.size(); ++own.next, --left) {
         const StageAction& action = own.actions[own.next];
@@ -152,6 +160,7 @@ double step_seconds(const PipelineStep& step, std::span<const StageSeconds> stag
         if (!weights) (forward ? forward_done : backward_done)[s][m] = own.free_at;
       }
     }
+    DPTRAIN_CHECK(left < before, "devices of a pipeline wait for each other for ever");
   }
   double end = 0;
   for (const Device& device : devices) end = std::max(end, device.free_at);

@@ -17,14 +17,17 @@ enum class PipelineSchedule {
   /// wait for: ZB-H1 (Qi et al., "Zero Bubble Pipeline Parallelism", 2023). The first stage, whose gradients nobody
   /// waits for, does as before.
   zero_bubble,
-  /// One back for each forward, of several stages a device: a micro-batch goes around the devices as often, so that the
-  /// next device has to wait for less (Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters
-  /// Using Megatron-LM", 2021).
+  /// One back for each forward, of several stages a device: a micro-batch goes around the devices as often as a device
+  /// has stages, which are as many times shorter, and so is what the next device waits for (Narayanan et al.,
+  /// "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", 2021).
   interleaved
 };
 inline constexpr PipelineSchedule kPipelineSchedules[] = {PipelineSchedule::one_forward_one_back,
                                                           PipelineSchedule::zero_bubble, PipelineSchedule::interleaved,
                                                           PipelineSchedule::gpipe};
+
+/// Stages a device of `interleaved`, where nothing else is said.
+inline constexpr int kInterleavedStages = 2;
 
 /// "gpipe", "1f1b", "zero_bubble" or "interleaved", as the configuration names it.
 std::string_view schedule_name(PipelineSchedule schedule);
@@ -48,12 +51,15 @@ struct StageAction {
 struct PipelineStep {
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_back;
   int stages = 2;
-  int stages_per_device = 1;  ///< more than one of `interleaved` alone: stage s is on device s mod devices()
+  int stages_per_device = 1;  ///< more than one under `interleaved` alone
   int64_t micro_batches = 2;
   /// How many micro-batches go through gpipe's forward passes before they go back: those of one accumulation. 0: all.
   int64_t flush = 0;
 
   int devices() const { return stages / stages_per_device; }
+  /// Where a stage lies, and what lies on a device, in order: stages are dealt out all around.
+  int device_of(int stage) const { return stage % devices(); }
+  std::vector<int> stages_on(int device) const;
 };
 
 /// What device `device` (from 0) does in a step, in order. Passes of each kind take a stage's micro-batches by number,

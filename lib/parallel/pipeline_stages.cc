@@ -49,24 +49,24 @@ StageTimes& StageTimes::operator+=(const StageTimes& other) {
   return *this;
 }
 
-PipelineStages::Stage::Stage(const Place& in_pipeline, Device& device, const StageLink::Ends& ends)
-    : place(in_pipeline) {
-  if (place.previous) previous.emplace(device, ends, *place.previous);
-  if (place.next) next.emplace(device, ends, *place.next);
+PipelineStages::Stage::Stage(const Position& in_pipeline, Device& device, const StageLink::Ends& ends)
+    : position(in_pipeline) {
+  if (position.previous) previous.emplace(device, ends, *position.previous);
+  if (position.next) next.emplace(device, ends, *position.next);
 }
 
-PipelineStages::PipelineStages(Replica& part, const StageLink::Ends& ends, std::span<const Place> places,
+PipelineStages::PipelineStages(Replica& replica, const StageLink::Ends& ends, std::span<const Position> positions,
                                PlantedFault planted)
-    : part_(part), planted_(planted) {
-  for (const Place& place : places) {
-    const Stage& added = stages_.emplace_back(place, part.device(), ends);
+    : replica_(replica), planted_(planted) {
+  for (const Position& position : positions) {
+    const Stage& added = stages_.emplace_back(position, replica.device(), ends);
     for (const auto* link : {&added.previous, &added.next})
       if (link->has_value()) inboxes_[(*link)->peer()];
   }
 }
 
 PipelineStages::Stage& PipelineStages::stage(int number) {
-  const auto found = std::ranges::find(stages_, number, [](const Stage& own) { return own.place.stage; });
+  const auto found = std::ranges::find(stages_, number, [](const Stage& own) { return own.position.stage; });
   DPTRAIN_CHECK(found != stages_.end(), "stage {} is on another device", number);
   return *found;
 }
@@ -82,11 +82,11 @@ StageLink::Signature PipelineStages::signature_of(const BatchPart& part, bool tr
   return signature;
 }
 
-void PipelineStages::await(const PipelineStep& step, const ActionsOn& actions_on, const PartOf& part_of,
-                           bool training) {
+void PipelineStages::list_arrivals(const PipelineStep& step, const ActionsOn& actions_on, const PartOf& part_of,
+                                   bool training) {
   // A stage's neighbors are on the devices before and behind its own, all around.
   const int devices = step.devices(), own = device_number();
-  const auto is_here = [&](int number) { return number < step.stages && number % devices == own; };
+  const auto is_here = [&](int number) { return number < step.stages && step.device_of(number) == own; };
   const std::set<int> others = {(own + devices - 1) % devices, (own + 1) % devices};
   for (const int other : others) {
     for (const StageAction& action : actions_on(other)) {
@@ -103,26 +103,26 @@ void PipelineStages::await(const PipelineStep& step, const ActionsOn& actions_on
   }
 }
 
-void PipelineStages::end_of_messages() {
+void PipelineStages::end_arrivals() {
   for (auto& [rank, inbox] : inboxes_) inbox.end();
 }
 
 StageLink::Crossing PipelineStages::receive(Stage& at, const StageLink& link, int64_t micro_batch) {
-  const InPhase communicating(part_.clock(), Phase::communication);
+  const InPhase communicating(replica_.clock(), Phase::communication);
   const Timing waiting(at.times.waiting_s);
   return inbox_of(link).receive(link, micro_batch);
 }
 
 void PipelineStages::finish(Stage& at, std::unique_ptr<CommWork>& work) {
   if (work == nullptr) return;
-  const InPhase communicating(part_.clock(), Phase::communication);
+  const InPhase communicating(replica_.clock(), Phase::communication);
   const Timing waiting(at.times.waiting_s);
   work->wait();
   work.reset();
 }
 
 void PipelineStages::add_gradients(const PipelineStep& step, const StepParts& parts, bool empty_too) {
-  part_.model().forget_gradients();
+  replica_.model().forget_gradients();
   const auto part_of = [&](int64_t micro_batch) -> const BatchPart& {
     return *parts[static_cast<size_t>(micro_batch)];
   };
@@ -132,8 +132,8 @@ void PipelineStages::add_gradients(const PipelineStep& step, const StepParts& pa
       std::erase_if(actions, [&](const StageAction& action) { return part_of(action.micro_batch).samples() == 0; });
     return actions;
   };
-  await(step, actions_on, part_of, true);
-  Step own{.parts = parts, .places = places_of(part_, parts), .under_way = {}, .gradient = {}};
+  list_arrivals(step, actions_on, part_of, true);
+  StepUnderway own{.parts = parts, .places = places_of(replica_, parts), .under_way = {}, .gradient = {}};
   const std::vector<StageAction> actions = actions_on(device_number());
   for (size_t a = 0; a < actions.size(); ++a) {
     const StageAction& action = actions[a];
@@ -146,18 +146,18 @@ void PipelineStages::add_gradients(const PipelineStep& step, const StepParts& pa
     }
   }
   finish(stages_.front(), own.gradient);
-  end_of_messages();
-  part_.complete_gradients();
+  end_arrivals();
+  replica_.complete_gradients();
 }
 
-void PipelineStages::expect_next(const Step& step) {
+void PipelineStages::expect_next(const StepUnderway& step) {
   if (step.next == nullptr) return;
   const Stage& at = stage(step.next->stage);
   const auto& link = step.next->kind == StageAction::Kind::forward ? at.previous : at.next;
   if (link) inbox_of(*link).expect(*link, step.next->micro_batch);
 }
 
-void PipelineStages::forward(Step& step, const StageAction& action) {
+void PipelineStages::forward(StepUnderway& step, const StageAction& action) {
   const auto m = static_cast<size_t>(action.micro_batch);
   Stage& at = stage(action.stage);
   const BatchPart& part = *step.parts[m];
@@ -165,17 +165,17 @@ void PipelineStages::forward(Step& step, const StageAction& action) {
   if (at.previous) received = receive(at, *at.previous, action.micro_batch);
   expect_next(step);
   const Timing computing(at.times.forward_s);
-  const InSpan span(part_.device().timeline(), pass_name("forward", action));
+  const InSpan span(replica_.device().timeline(), pass_name("forward", action));
   ++at.times.micro_batches;
   Underway& own = step.under_way[{action.stage, action.micro_batch}];
-  own.tape = std::make_unique<Tape>(part_.recording());
-  const Replica::Samples samples = part_.samples_of(part, step.places[m], at.place.units);
+  own.tape = std::make_unique<Tape>(replica_.recording());
+  const Replica::Samples samples = replica_.samples_of(part, step.places[m], at.position.units);
   const Variable x = at.previous ? own.tape->input(std::exchange(received.value, {}), received.requires_gradient)
                                  : own.tape->input(samples.x);
   own.input = x.without_value();
-  const std::vector<Variable> outputs = part_.forward(x, samples, at.place.units);
+  const std::vector<Variable> outputs = replica_.forward(x, samples, at.position.units);
   if (!at.next) {
-    own.roots = part_.losses_of(outputs, samples.targets, step.places[m].rows);
+    own.roots = replica_.losses_of(outputs, samples.targets, step.places[m].rows);
     return;
   }
   const Variable& output = outputs.front();
@@ -186,7 +186,7 @@ void PipelineStages::forward(Step& step, const StageAction& action) {
   own.output_layout = output.value().layout();
 }
 
-void PipelineStages::backward(Step& step, const StageAction& action) {
+void PipelineStages::backward(StepUnderway& step, const StageAction& action) {
   Stage& at = stage(action.stage);
   Underway own = std::move(step.under_way.extract({action.stage, action.micro_batch}).mapped());
   if (at.next) {
@@ -202,7 +202,7 @@ void PipelineStages::backward(Step& step, const StageAction& action) {
   if (!own.roots.empty()) {
     const Timing computing(at.times.backward_s);
     const bool whole = action.kind == StageAction::Kind::backward;
-    const InSpan span(part_.device().timeline(), pass_name(whole ? "backward" : "backward data", action));
+    const InSpan span(replica_.device().timeline(), pass_name(whole ? "backward" : "backward data", action));
     if (whole) {
       own.tape->backward(std::move(own.roots));
     } else {
@@ -211,18 +211,18 @@ void PipelineStages::backward(Step& step, const StageAction& action) {
     }
   }
   if (!at.previous || !own.input.requires_gradient()) return;
-  // At most one is on its way; who gets it has nothing else to wait for that comes after it from here.
+  // At most one is on its way: whatever else its receiver waits for, what comes from here before that it takes first.
   finish(at, step.gradient);
   DPTRAIN_CHECK(own.input.gradient().defined(), "no gradient goes back to the stage before");
   step.gradient = at.previous->start_send(signature_of(*step.parts[static_cast<size_t>(action.micro_batch)], true),
                                           {.value = own.input.gradient()});
 }
 
-void PipelineStages::backward_weights(Step& step, const StageAction& action) {
+void PipelineStages::backward_weights(StepUnderway& step, const StageAction& action) {
   const auto own = step.under_way.extract({action.stage, action.micro_batch});
   if (own.empty()) return;  // nothing has come back
   const Timing computing(stage(action.stage).times.backward_weights_s);
-  const InSpan span(part_.device().timeline(), pass_name("backward weights", action));
+  const InSpan span(replica_.device().timeline(), pass_name("backward weights", action));
   own.mapped().tape->backward_weights();
 }
 
@@ -237,7 +237,7 @@ std::vector<StepResults> PipelineStages::evaluate(const PipelineStep& step, cons
   std::vector<BatchPart> parts;
   for (const auto& [begin, end] : blocks) parts.push_back(load_block_without_images(dataset, begin, end, rows));
   const auto part_of = [&](int64_t number) -> const BatchPart& { return parts[static_cast<size_t>(number)]; };
-  await(step, passes_on, part_of, false);
+  list_arrivals(step, passes_on, part_of, false);
   std::vector<StepResults> results;
   std::unique_ptr<CommWork> sending;
   for (const StageAction& action : passes_on(device_number())) {
@@ -245,23 +245,23 @@ std::vector<StepResults> PipelineStages::evaluate(const PipelineStep& step, cons
     BatchPart with_images;
     if (!at.previous) {
       const auto& [begin, end] = blocks[static_cast<size_t>(action.micro_batch)];
-      with_images = load_block(dataset, begin, end, part_.device(), rows);
+      with_images = load_block(dataset, begin, end, replica_.device(), rows);
     }
     const BatchPart& block = at.previous ? part_of(action.micro_batch) : with_images;
     Tape tape(Tape::Mode::forget);
-    const Replica::Samples samples = part_.uploaded(block, at.place.units);
+    const Replica::Samples samples = replica_.uploaded(block, at.position.units);
     const Variable x =
         tape.input(at.previous ? inbox_of(*at.previous).receive(*at.previous, action.micro_batch).value : samples.x);
-    const auto outputs = part_.evaluation_outputs(x, samples, at.place.units);
+    const auto outputs = replica_.evaluation_outputs(x, samples, at.position.units);
     if (!at.next) {
-      results.push_back(part_.results_of(outputs, samples, block));
+      results.push_back(replica_.results_of(outputs, samples, block));
       continue;
     }
     if (sending != nullptr) sending->wait();
     sending = at.next->start_send(signature_of(block, false), {.value = outputs.front().value()});
   }
   if (sending != nullptr) sending->wait();
-  end_of_messages();
+  end_arrivals();
   return results;
 }
 

@@ -23,7 +23,7 @@ struct StageTimes {
   double forward_s = 0;
   double backward_s = 0;          ///< without what is below
   double backward_weights_s = 0;  ///< in passes of their own
-  double waiting_s = 0;           ///< for activations and gradients
+  double waiting_s = 0;           ///< for activations and gradients, until its pass could begin or end
   int64_t micro_batches = 0;
 
   StageTimes& operator+=(const StageTimes& other);
@@ -35,15 +35,15 @@ struct StageTimes {
 /// rank thread.
 class PipelineStages {
  public:
-  /// A stage's place in the pipeline, and the stages before and behind it; nothing at an end of the pipeline.
-  struct Place {
+  /// A stage's number, and the stages before and behind it; nothing at an end of the pipeline.
+  struct Position {
     int stage = 0;
     nn::StageRange units = {};  ///< the model's own stages that it is
     std::optional<StageLink::Peer> previous = {};
     std::optional<StageLink::Peer> next = {};
   };
-  /// `places`: in order.
-  PipelineStages(Replica& part, const StageLink::Ends& ends, std::span<const Place> places,
+  /// `positions`: in order.
+  PipelineStages(Replica& replica, const StageLink::Ends& ends, std::span<const Position> positions,
                  PlantedFault planted = PlantedFault::none);
 
   /// Gradients of a step's micro-batches, which the replica's step was begun with, added up by number. `empty_too`:
@@ -64,9 +64,9 @@ class PipelineStages {
 
  private:
   struct Stage {
-    Stage(const Place& in_pipeline, Device& device, const StageLink::Ends& ends);
+    Stage(const Position& in_pipeline, Device& device, const StageLink::Ends& ends);
 
-    Place place;
+    Position position;
     std::optional<StageLink> previous;
     std::optional<StageLink> next;
     /// Whether gradients come back for what goes on: not to stages without trained parameters at the beginning of a
@@ -82,7 +82,7 @@ class PipelineStages {
     std::vector<Tape::Root> roots;  ///< of the last stage
     std::unique_ptr<CommWork> sending;
   };
-  struct Step {
+  struct StepUnderway {
     const StepParts& parts;
     std::vector<Replica::Place> places;                     ///< of each part
     std::map<std::pair<int, int64_t>, Underway> under_way;  ///< by stage and micro-batch
@@ -90,29 +90,29 @@ class PipelineStages {
     const StageAction* next = nullptr;                      ///< that begins with what is sent here; null: none
   };
 
-  void forward(Step& step, const StageAction& action);
-  void backward(Step& step, const StageAction& action);
-  void backward_weights(Step& step, const StageAction& action);
+  void forward(StepUnderway& step, const StageAction& action);
+  void backward(StepUnderway& step, const StageAction& action);
+  void backward_weights(StepUnderway& step, const StageAction& action);
   Stage& stage(int number);
-  /// "forward 3", with the stage where there are several.
+  /// "forward 3", the micro-batch by number from 1; "forward 3, stage 0" where the device has several.
   std::string pass_name(const char* kind, const StageAction& action) const;
   /// What both ends of a boundary know of a part.
   static StageLink::Signature signature_of(const BatchPart& part, bool training);
-  /// In the pipeline.
-  int device_number() const { return stages_.front().place.stage; }
+  /// A device's first stage has its number.
+  int device_number() const { return stages_.front().position.stage; }
   using ActionsOn = std::function<std::vector<StageAction>(int device)>;
   using PartOf = std::function<const BatchPart&(int64_t micro_batch)>;
-  /// What the actions of the other devices send here is to come, in their order.
-  void await(const PipelineStep& step, const ActionsOn& actions_on, const PartOf& part_of, bool training);
-  void end_of_messages();
+  /// Lists what other devices will send here, in the order of their actions.
+  void list_arrivals(const PipelineStep& step, const ActionsOn& actions_on, const PartOf& part_of, bool training);
+  void end_arrivals();
   /// What a pass begins with. Blocks.
   StageLink::Crossing receive(Stage& at, const StageLink& link, int64_t micro_batch);
   StageInbox& inbox_of(const StageLink& link) { return inboxes_.at(link.peer()); }
   /// What the next action begins with may come while this one computes.
-  void expect_next(const Step& step);
+  void expect_next(const StepUnderway& step);
   void finish(Stage& at, std::unique_ptr<CommWork>& work);
 
-  Replica& part_;
+  Replica& replica_;
   PlantedFault planted_;
   std::deque<Stage> stages_;           ///< in order
   std::map<int, StageInbox> inboxes_;  ///< by rank that sends

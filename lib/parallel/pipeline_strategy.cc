@@ -17,23 +17,22 @@ namespace dptrain::parallel {
 namespace {
 
 /// What a device has of its replica's model.
-ReplicaPart part_of(const PipelineCut& cut, int stages_per_device, int rank) {
-  const int stages = static_cast<int>(cut.size()), devices = stages / stages_per_device;
-  ReplicaPart part{.duties = {.updates = true, .averages = rank < devices}, .stages = {}};
-  for (int s = rank % devices; s < stages; s += devices) part.stages.push_back(cut[static_cast<size_t>(s)]);
+ReplicaPart part_of(const PipelineCut& cut, const PipelineStep& step, int rank) {
+  ReplicaPart part{.duties = {.updates = true, .averages = rank < step.devices()}, .stages = {}};
+  for (const int stage : step.stages_on(rank % step.devices())) part.stages.push_back(cut[static_cast<size_t>(stage)]);
   return part;
 }
 
 /// Stages hand activations on, and gradients back.
 StrategyContext with_messages(StrategyContext context, int replicas, const PipelineStep& step) {
-  context.team.messages = neighbor_pairs(replicas, step.devices(), step.stages_per_device > 1);
+  context.team.messages = neighbor_pairs(replicas, step.devices(), {.around = step.stages_per_device > 1});
   return context;
 }
 
-/// Of `devices` a replica, without its micro-batches.
-PipelineStep step_of(const PipelineOptions& options, int devices) {
+/// Without its micro-batches.
+PipelineStep step_of(const PipelineOptions& options, int64_t stages) {
   return {.schedule = options.schedule,
-          .stages = devices * options.stages_per_device,
+          .stages = static_cast<int>(stages),
           .stages_per_device = options.stages_per_device,
           .micro_batches = 0};
 }
@@ -58,7 +57,7 @@ PipelineCut measured_cut(const StrategyContext& context, const PipelineStep& ste
 std::unique_ptr<Strategy> PipelineStrategy::make(const StrategyContext& context, const PipelineOptions& options) {
   const auto units = unit_names_of(context);
   const int world_size = context.team.logged ? context.team.logged->ranks : context.world_size();
-  PipelineStep step = step_of(options, world_size / options.replicas);
+  PipelineStep step = step_of(options, int64_t{world_size} / options.replicas * options.stages_per_device);
   step.micro_batches = options.micro_batches;
   require_cut(options.cut, units, step.stages, step.devices());
   const PipelineCut cut =
@@ -68,12 +67,11 @@ std::unique_ptr<Strategy> PipelineStrategy::make(const StrategyContext& context,
 
 PipelineStrategy::PipelineStrategy(const StrategyContext& context, const PipelineOptions& options,
                                    const PipelineCut& cut)
-    : ReplicatedStrategy(with_messages(context, options.replicas,
-                                       step_of(options, static_cast<int>(cut.size()) / options.stages_per_device)),
-                         [&](int world_rank) { return part_of(cut, options.stages_per_device, world_rank); }),
+    : ReplicatedStrategy(with_messages(context, options.replicas, step_of(options, std::ssize(cut))),
+                         [&](int world_rank) { return part_of(cut, step_of(options, std::ssize(cut)), world_rank); }),
       cut_(cut),
       replicas_(options.replicas),
-      step_(step_of(options, static_cast<int>(cut.size()) / options.stages_per_device)),
+      step_(step_of(options, std::ssize(cut))),
       flush_(options.micro_batches),
       averages_weights_(context.replica.average_decay.has_value()),
       sums_(static_cast<size_t>(ranks())),
@@ -85,26 +83,26 @@ PipelineStrategy::PipelineStrategy(const StrategyContext& context, const Pipelin
   find_ties(facts);
 }
 
-std::vector<PipelineStages::Place> PipelineStrategy::places_on(int rank) {
+std::vector<PipelineStages::Position> PipelineStrategy::positions_on(int rank) {
   const auto on_device_of = [&](int stage) {
-    const int world_rank = rank_of(replica_of(rank), stage % devices());
+    const int world_rank = rank_of(replica_of(rank), step_.device_of(stage));
     return StageLink::Peer{.rank = world_rank, .kind = team().kind(world_rank)};
   };
-  std::vector<PipelineStages::Place> places;
-  for (int s = device_of(rank); s < step_.stages; s += devices()) {
-    PipelineStages::Place& place = places.emplace_back();
-    place.stage = s;
-    place.units = cut_[static_cast<size_t>(s)];
-    if (s > 0) place.previous = on_device_of(s - 1);
-    if (s + 1 < step_.stages) place.next = on_device_of(s + 1);
+  std::vector<PipelineStages::Position> positions;
+  for (const int stage : step_.stages_on(device_of(rank))) {
+    PipelineStages::Position& position = positions.emplace_back();
+    position.stage = stage;
+    position.units = cut_[static_cast<size_t>(stage)];
+    if (stage > 0) position.previous = on_device_of(stage - 1);
+    if (stage + 1 < step_.stages) position.next = on_device_of(stage + 1);
   }
-  return places;
+  return positions;
 }
 
 void PipelineStrategy::make_stages(PlantedFault planted) {
   for (int rank = 0; rank < ranks(); ++rank) {
     const StageLink::Ends ends{.tensors = team().communicator(rank), .forms = team().host_communicator(rank)};
-    stages_.push_back(std::make_unique<PipelineStages>(replica(rank), ends, places_on(rank), planted));
+    stages_.push_back(std::make_unique<PipelineStages>(replica(rank), ends, positions_on(rank), planted));
   }
 }
 

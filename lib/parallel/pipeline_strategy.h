@@ -60,7 +60,7 @@ class PipelineStrategy final : public ReplicatedStrategy {
   int rank_of(int replica, int device) const { return replica * devices() + device; }
 
   void make_stages(PlantedFault planted);
-  std::vector<PipelineStages::Place> places_on(int rank);
+  std::vector<PipelineStages::Position> positions_on(int rank);
   /// By rank of the world. Blocks.
   std::vector<StageFacts> exchange_facts();
   void form_groups(const StrategyContext& context);

@@ -20,21 +20,21 @@ void StageInbox::expect(const StageLink& link, int64_t micro_batch) {
 
 StageLink::Crossing StageInbox::receive(const StageLink& link, int64_t micro_batch) {
   const auto key = std::pair(&link, micro_batch);
-  while (!waiting_.contains(key)) {
+  while (!kept_.contains(key)) {
     DPTRAIN_CHECK(!coming_.empty(), "what a stage needs of micro-batch {} is not sent to it", micro_batch);
     const Arrival next = std::move(coming_.front());
     coming_.pop_front();
     if (expected_ > 0) --expected_;
     if (next.comes != nullptr && !next.comes->value()) continue;
-    waiting_.emplace(std::pair(&next.link, next.micro_batch), next.link.receive(next.signature));
+    kept_.emplace(std::pair(&next.link, next.micro_batch), next.link.receive(next.signature));
   }
-  return std::move(waiting_.extract(key).mapped());
+  return std::move(kept_.extract(key).mapped());
 }
 
 void StageInbox::end() {
   const bool is_done = std::ranges::all_of(
       coming_, [](const Arrival& arrival) { return arrival.comes != nullptr && !arrival.comes->value(); });
-  DPTRAIN_CHECK(is_done && waiting_.empty(), "a stage was sent what it has no use for");
+  DPTRAIN_CHECK(is_done && kept_.empty(), "a stage was sent what it has no use for");
   coming_.clear();
   expected_ = 0;
 }

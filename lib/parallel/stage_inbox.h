@@ -12,7 +12,7 @@ namespace dptrain::parallel {
 
 /// What another device sends to the stages of this one in a step or an evaluation. It comes in the order in which it is
 /// sent there, which is known, and may be another than the one in which it is needed here, where both devices have
-/// several stages: what comes before what is needed waits here. Used by the device's rank thread.
+/// several stages: what comes before what is needed is kept here. Used by the device's rank thread.
 class StageInbox {
  public:
   /// A micro-batch's activations, or their gradient.
@@ -30,13 +30,13 @@ class StageInbox {
   void expect(const StageLink& link, int64_t micro_batch);
   /// Blocks until it has come.
   StageLink::Crossing receive(const StageLink& link, int64_t micro_batch);
-  /// All has been received that comes.
+  /// Throws unless all that comes has been received; what doesn't come isn't waited for any more.
   void end();
 
  private:
   std::deque<Arrival> coming_;
   size_t expected_ = 0;  ///< of the first of these
-  std::map<std::pair<const StageLink*, int64_t>, StageLink::Crossing> waiting_;
+  std::map<std::pair<const StageLink*, int64_t>, StageLink::Crossing> kept_;
 };
 
 }  // namespace dptrain::parallel

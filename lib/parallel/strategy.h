@@ -209,7 +209,7 @@ struct StrategySpec {
   std::function<std::unique_ptr<Strategy>(const StrategyContext&)> make;
   int64_t micro_batches = 1;    ///< that it wants a batch to be cut into, beside those of `accumulate`
   int parts = 1;                ///< that it cuts a micro-batch into
-  int stages = 1;               ///< of the model, that each of these goes through one behind the other
+  int stages = 1;               ///< of a pipeline, that each of these goes through one behind the other
   int stages_per_device = 1;    ///< how many of them a device has
   bool over_processes = false;  ///< whether its ranks may be in several processes
   /// Whether each of several processes trains on a part of the data of its own, where nothing else is asked for.
@@ -227,7 +227,7 @@ struct StrategySpec {
   /// Throws 78 where it can't train such a model. May be empty.
   std::function<void(const nn::Model&)> require_fit = {};
 
-  /// Whether a sample goes through several devices, one stage of the model after the other.
+  /// Whether a sample goes through several devices, one stage after the other.
   bool is_pipeline() const { return stages > 1; }
   /// That have a part of a micro-batch together: one, or those of a pipeline.
   int devices_of_part() const { return stages / stages_per_device; }

@@ -236,7 +236,8 @@ struct PipelineRow {
 };
 
 constexpr PipelineRow kPipelines[] = {
-    {"model_parallel", "the model cut into stages, one a device, which micro-batches go through", read_model_parallel},
+    {"model_parallel", "the model cut into stages, one or several a device, which micro-batches go through",
+     read_model_parallel},
     {"hybrid", "replicas of such a pipeline, each with its part of the batch", read_hybrid},
 };
 

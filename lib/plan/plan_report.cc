@@ -108,8 +108,7 @@ std::string pipeline_text(const PlanReport& report) {
                                  pipeline.micro_batches, pipeline.schedule);
   const size_t devices = pipeline.stages.size() / static_cast<size_t>(pipeline.stages_per_device);
   for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-    const std::string place =
-        pipeline.stages_per_device > 1 ? fmt::format(" (device {} of {})", s % devices, devices) : std::string();
+    const std::string place = pipeline.stages_per_device > 1 ? fmt::format(" (device {})", s % devices) : std::string();
     text += fmt::format("  stage {}{}: {}\n", s, place, fmt::join(pipeline.stages[s], ", "));
   }
   text += fmt::format("  stages as long as each other would wait {:.1f} % of a step", 100 * pipeline.predicted_bubble);

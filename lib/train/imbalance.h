@@ -5,7 +5,7 @@
 namespace dptrain::train {
 
 /// What an epoch takes because one device computes longer than others that do the same, the mean over the devices. Of a
-/// pipeline those are the devices of a stage: stages may differ by what they compute.
+/// pipeline those are the devices of the same stages: these may differ by what they compute.
 struct Imbalance {
   /// Of the seconds computing: what devices take longer than the fastest one of theirs, where all of those have as many
   /// samples. Where not, as of a split, what each has to do isn't known to be as much, and this is 0.

@@ -71,7 +71,7 @@ std::optional<Straggler> straggler_of(const EpochMetrics& metrics, const std::ve
   }
   // Where an epoch has gone on elsewhere the costs are of the steps since then.
   const int64_t steps = (samples + metrics.global_batch - 1) / std::max<int64_t>(metrics.global_batch, 1);
-  return find_straggler(compute_s, metrics.train.seconds, steps, static_cast<int>(metrics.pipeline_stages()));
+  return find_straggler(compute_s, metrics.train.seconds, steps, static_cast<int>(metrics.pipeline_devices()));
 }
 
 }  // namespace

@@ -79,8 +79,11 @@ struct EpochMetrics {
   BatchNormMetrics batch_norm;
   std::string weights_hash;
 
-  /// 1 where there is no pipeline. Rank r has the stage r modulo so many.
-  size_t pipeline_stages() const { return pipeline ? std::max<size_t>(pipeline->stages.size(), 1) : 1; }
+  /// Of a replica, 1 where there is no pipeline. Rank r has the stages of device r modulo so many.
+  size_t pipeline_devices() const {
+    return pipeline ? std::max<size_t>(pipeline->stages.size() / static_cast<size_t>(pipeline->stages_per_device), 1)
+                    : 1;
+  }
   /// The largest peak over the smallest; 1 on one device.
   double memory_imbalance() const;
   /// One line of JSON; docs/metrics.schema.json is its schema.

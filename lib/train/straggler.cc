@@ -16,14 +16,14 @@ constexpr int64_t kLeastSteps = 10;
 }  // namespace
 
 std::optional<Straggler> find_straggler(const std::vector<double>& compute_s, double seconds, int64_t steps,
-                                        int stages) {
-  DPTRAIN_CHECK(stages > 0, "a pipeline has stages, not {}", stages);
+                                        int pipeline_devices) {
+  DPTRAIN_CHECK(pipeline_devices > 0, "a pipeline has devices, not {}", pipeline_devices);
   if (steps < kLeastSteps) return std::nullopt;
   std::optional<Straggler> found;
   const auto ranks = static_cast<int>(compute_s.size());
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<double> others;
-    for (int other = rank % stages; other < ranks; other += stages)
+    for (int other = rank % pipeline_devices; other < ranks; other += pipeline_devices)
       if (const double of_other = compute_s[static_cast<size_t>(other)]; other != rank && of_other > 0)
         others.push_back(of_other);
     if (others.empty()) continue;

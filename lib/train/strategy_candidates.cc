@@ -6,6 +6,7 @@
 #include "config/config_document.h"
 #include "config/yaml_events.h"
 #include "config/yaml_scalar.h"
+#include "parallel/pipeline_schedule.h"
 #include "train/model_facts.h"
 
 namespace dptrain::train {
@@ -26,12 +27,13 @@ std::vector<std::string> standard_list(int64_t devices, const ModelFacts& facts)
                            "{name: kvstore, type: device, placement: balanced}",
                            "{name: data_parallel, criterion: parallel}", "{name: data_parallel, criterion: gathered}",
                            "{name: model_parallel, schedule: 1f1b}", "{name: model_parallel, schedule: zero_bubble}"});
-  // Of two stages a device.
-  if (facts.units() >= 2 * devices) list.emplace_back("{name: model_parallel, schedule: interleaved}");
+  // What no model of so few stages could be cut into isn't listed.
+  if (facts.units() >= parallel::kInterleavedStages * devices)
+    list.emplace_back("{name: model_parallel, schedule: interleaved}");
   if (devices >= 4 && devices % 2 == 0)
     list.insert(list.end(), {"{name: hybrid, model_parallel: 2, schedule: 1f1b}",
                              "{name: hybrid, model_parallel: 2, schedule: zero_bubble}"});
-  if (devices >= 4 && devices % 2 == 0 && facts.units() >= 4)
+  if (devices >= 4 && devices % 2 == 0 && facts.units() >= 2 * parallel::kInterleavedStages)
     list.emplace_back("{name: hybrid, model_parallel: 2, schedule: interleaved}");
   return list;
 }

@@ -19,14 +19,14 @@ namespace {
 
 constexpr const char* kFromVerify = "verify";
 
-/// A pipeline through all devices.
-constexpr int kEachDevice = 1;
+/// Of a pipeline through all devices.
+constexpr int kAllDevices = 1;
 
 /// A row of the table. ddp is asked to let parameters be unused: whether they may be is no question of numbers.
 struct StandardRow {
   const char* name;
-  const char* strategy;  ///< in YAML
-  int pipeline = 0;      ///< its devices: kEachDevice, or so many
+  const char* strategy;      ///< in YAML
+  int pipeline_devices = 0;  ///< kAllDevices, or so many; 0: no pipeline
   int min_devices = 1;
   bool takes_shards = true;
   int stages_per_device = 1;
@@ -42,10 +42,11 @@ constexpr StandardRow kStandardRows[] = {
     {"kvstore, device", "{name: kvstore, type: device}"},
     {"kvstore, round_robin", "{name: kvstore, type: device, placement: round_robin}"},
     {"kvstore, local", "{name: kvstore, type: local}"},
-    {"model_parallel, 1f1b", "{name: model_parallel, schedule: 1f1b}", kEachDevice, 2},
-    {"model_parallel, zero_bubble", "{name: model_parallel, schedule: zero_bubble}", kEachDevice, 2},
-    {"model_parallel, interleaved", "{name: model_parallel, schedule: interleaved}", kEachDevice, 2, true, 2},
-    {"model_parallel, gpipe", "{name: model_parallel, schedule: gpipe}", kEachDevice, 2},
+    {"model_parallel, 1f1b", "{name: model_parallel, schedule: 1f1b}", kAllDevices, 2},
+    {"model_parallel, zero_bubble", "{name: model_parallel, schedule: zero_bubble}", kAllDevices, 2},
+    {"model_parallel, interleaved", "{name: model_parallel, schedule: interleaved}", kAllDevices, 2, true,
+     parallel::kInterleavedStages},
+    {"model_parallel, gpipe", "{name: model_parallel, schedule: gpipe}", kAllDevices, 2},
     {"hybrid", "{name: hybrid, model_parallel: 2}", 2, 4},
 };
 
@@ -98,7 +99,7 @@ class Planner {
   }
 
   PlannedRow standard(const StandardRow& row) const {
-    const int of_pipeline = row.pipeline == kEachDevice ? devices_ : row.pipeline;
+    const int of_pipeline = row.pipeline_devices == kAllDevices ? devices_ : row.pipeline_devices;
     const int stages = of_pipeline * row.stages_per_device;
     if (devices_ < row.min_devices)
       return unfit(row.name, fmt::format("needs at least {} devices, got {}", row.min_devices, devices_));
@@ -107,8 +108,8 @@ class Planner {
     if (stages > facts_.units())
       return unfit(row.name,
                    stages > of_pipeline
-                       ? fmt::format("the model has {} stages, fewer than {} on each of {} devices", facts_.units(),
-                                     row.stages_per_device, devices_)
+                       ? fmt::format("the model has {} stages, fewer than {}, {} on each of {} devices", facts_.units(),
+                                     stages, row.stages_per_device, of_pipeline)
                        : fmt::format("the model has {} stages, fewer than devices, {}", facts_.units(), devices_));
     ConfigNode config = config_;
     set(config, fmt::format("strategy={}", row.strategy));
@@ -150,7 +151,7 @@ class Planner {
     // Each shard has statistics of its own.
     rows.back().differs_by_design = facts_.batch_norms;
     for (const StandardRow& row : kStandardRows) {
-      if (row.pipeline > 0 || !row.takes_shards) continue;
+      if (row.pipeline_devices > 0 || !row.takes_shards) continue;
       config = config_;
       set(config, fmt::format("strategy={}", row.strategy));
       rows.push_back(sharded(row.name, std::move(config)));

@@ -13,8 +13,8 @@ using Pairs = std::vector<RankPair>;
 TEST(NeighborPairs, GoForwardThroughEachRunAndBack) {
   EXPECT_EQ(neighbor_pairs(2, 3), (Pairs{{0, 1}, {1, 2}, {1, 0}, {2, 1}, {3, 4}, {4, 5}, {4, 3}, {5, 4}}));
   EXPECT_TRUE(neighbor_pairs(3, 1).empty());
-  EXPECT_EQ(neighbor_pairs(1, 3, true), (Pairs{{0, 1}, {1, 2}, {1, 0}, {2, 1}, {2, 0}, {0, 2}}));
-  EXPECT_EQ(neighbor_pairs(2, 2, true), neighbor_pairs(2, 2)) << "two are neighbors anyway";
+  EXPECT_EQ(neighbor_pairs(1, 3, {.around = true}), (Pairs{{0, 1}, {1, 2}, {1, 0}, {2, 1}, {2, 0}, {0, 2}}));
+  EXPECT_EQ(neighbor_pairs(2, 2, {.around = true}), neighbor_pairs(2, 2)) << "two are neighbors anyway";
 }
 
 TEST(MessageLanes, HaveEveryPairOnceAndNoRankTwice) {
@@ -27,7 +27,7 @@ TEST(MessageLanes, HaveEveryPairOnceAndNoRankTwice) {
                                                  {1, 8, false},
                                                  {5, 7, false},
                                                  {5, 7, true}}) {
-    const Pairs pairs = neighbor_pairs(replicas, stages, around);
+    const Pairs pairs = neighbor_pairs(replicas, stages, {.around = around});
     Pairs all;
     for (const Pairs& lane : message_lanes(pairs)) {
       std::vector<int> ranks;
@@ -43,14 +43,14 @@ TEST(MessageLanes, HaveEveryPairOnceAndNoRankTwice) {
   }
 }
 
-TEST(MessageLanes, OfPipelinesAreTwoOrFourHoweverLongTheyAre) {
+TEST(MessageLanes, OfPipelinesAreFewHoweverLongTheyAre) {
   EXPECT_TRUE(message_lanes({}).empty());
   for (const int replicas : {1, 2, 9}) {
     EXPECT_EQ(message_lanes(neighbor_pairs(replicas, 2)).size(), 2u);
     for (const int stages : {3, 4, 5, 8, 33})
       EXPECT_EQ(message_lanes(neighbor_pairs(replicas, stages)).size(), 4u) << replicas << " x " << stages;
     for (const int devices : {3, 4, 5, 8, 33})
-      EXPECT_EQ(message_lanes(neighbor_pairs(replicas, devices, true)).size(), devices % 2 == 0 ? 4u : 6u)
+      EXPECT_EQ(message_lanes(neighbor_pairs(replicas, devices, {.around = true})).size(), devices % 2 == 0 ? 4u : 6u)
           << replicas << " x " << devices << ", all around";
   }
 }

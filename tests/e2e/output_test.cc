@@ -86,7 +86,7 @@ TEST_F(OutputTest, ABatchIsToldOfAllDevicesAndOfEach) {
 
 TEST_F(OutputTest, APipelineTellsItsBubble) {
   const Finished finished = train("run", {"strategy={name: model_parallel, stages: [1, 2], micro_batches: 4}"});
-  EXPECT_NE(finished.out.find("bubble: stages waited for each other"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("bubble: devices waited for each other"), std::string::npos) << finished.out;
   EXPECT_NE(finished.out.find(", by the schedule "), std::string::npos) << finished.out;
 }
 

@@ -208,6 +208,7 @@ TEST_F(PlanTest, ShowsHowAPipelineWaits) {
   EXPECT_LT(document["pipeline"]["bubble"].get<double>(), 1);
   const Finished text = run(plan(cut));
   EXPECT_NE(text.out.find("a pipeline of 2 stages, 4 micro-batches a step, 1f1b"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("  stage 1: "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("send f32, to 1"), std::string::npos) << text.out;
 }
 

@@ -4,6 +4,7 @@
 
 #include "parallel/comm_speed.h"
 #include "parallel/gpu_strategies.h"
+#include "parallel/pipelines.h"
 
 namespace dptrain::parallel {
 namespace gpu_beside_cpu_test {
@@ -20,6 +21,21 @@ TEST_F(CudaBesideCpu, AreStagesOfAPipeline) {
     for (size_t step = 0; step < 4; ++step)
       EXPECT_NEAR(several.losses[step], single.losses[step], 1e-4 * single.losses[step]) << "step " << step + 1;
   }
+}
+
+/// Each of them two, so that boundaries in both directions are between unlike devices.
+TEST_F(CudaBesideCpu, HaveSeveralStagesOfAPipeline) {
+  const auto net = [](StrategyOptions options) {
+    options.net = net_of_layers("[conv: {channels: 8, kernel: 3}, relu, flatten, linear: 32, relu, linear: classes]");
+    return options;
+  };
+  const auto single = trained(net({.name = "single", .micro_batches = 4, .list = {kGpu}}), 4, 16, 56);
+  StrategyOptions cut = net({.name = "model_parallel", .micro_batches = 4, .list = {kGpu, {DeviceKind::cpu, 0}}});
+  cut.pipeline = {.schedule = PipelineSchedule::interleaved, .stages_per_device = 2, .micro_batches = 4};
+  cut.pipeline.cut.entries = {"conv1", "flatten1", "fc1", "fc2"};
+  const auto several = trained(cut, 4, 16, 56);
+  for (size_t step = 0; step < 4; ++step)
+    EXPECT_NEAR(several.losses[step], single.losses[step], 1e-4 * single.losses[step]) << "step " << step + 1;
 }
 
 TEST_F(CudaBesideCpu, ShareAStep) {

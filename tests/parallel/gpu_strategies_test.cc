@@ -211,16 +211,26 @@ TEST_F(CudaStrategies, SeveralStagesOfAGpuEndInTheBitsOfOneGpu) {
 /// Of a sum that two operators read, which a product adds to in its epilogue, rounding once: also where the gradients
 /// of weights are yet to be computed from it.
 TEST_F(CudaStrategies, SchedulesOfAPipelineEndInTheSameBitsInHalfPrecision) {
-  const auto trained_by = [](PipelineSchedule schedule) {
-    StrategyOptions options{
-        .name = "model_parallel", .micro_batches = 4, .list = {kGpu, kGpu}, .precision = Precision::bf16};
-    options.pipeline = {.cut = {.entries = {"flatten1", "fc1"}}, .schedule = schedule, .micro_batches = 4};
-    const auto strategy = of_layers(
-        "[flatten, linear: 32, residual: {layers: [linear: 32, relu, linear: 32]}, linear: classes]", options);
-    auto losses = train(*strategy, digits(48, 10), 3, 16, 0.05, 4);
-    return Trained{strategy->state_dict(), std::move(losses)};
-  };
-  expect_same_bits(trained_by(PipelineSchedule::zero_bubble), trained_by(PipelineSchedule::one_forward_one_back));
+  for (const Precision precision : {Precision::bf16, Precision::fp16}) {
+    SCOPED_TRACE(precision == Precision::bf16 ? "bf16" : "fp16");
+    const auto trained_by = [&](PipelineOptions schedule) {
+      StrategyOptions options{
+          .name = "model_parallel", .micro_batches = 4, .list = {kGpu, kGpu}, .precision = precision};
+      options.pipeline = std::move(schedule);
+      options.pipeline.micro_batches = 4;
+      const auto strategy = of_layers(
+          "[flatten, linear: 32, residual: {layers: [linear: 32, relu, linear: 32]}, linear: classes]", options);
+      auto losses = train(*strategy, digits(48, 10), 3, 16, 0.05, 4);
+      return Trained{strategy->state_dict(), std::move(losses)};
+    };
+    const Trained expected = trained_by({.cut = {.entries = {"flatten1", "fc1"}}});
+    expect_same_bits(trained_by({.cut = {.entries = {"flatten1", "fc1"}}, .schedule = PipelineSchedule::zero_bubble}),
+                     expected);
+    expect_same_bits(trained_by({.cut = {.entries = {"1", "1", "1", "1"}},
+                                 .schedule = PipelineSchedule::interleaved,
+                                 .stages_per_device = 2}),
+                     expected);
+  }
 }
 
 constexpr const char* kCompressed[] = {"ddp_bf16", "ddp_fp16", "ddp_powersgd", "ddp_two_bit"};

@@ -75,6 +75,14 @@ TEST_P(HybridBatchNorm, EndsInTheBitsOfDdp) {
           expect_same_bits(got.trained, expected.trained);
           EXPECT_EQ(got.spread, expected.spread);
         }
+      // Of two stages a device, each with batch norms but the last.
+      StrategyOptions around = hybrid_of(replicas, {"1", "1"}, kInterleaved, ddp);
+      around.pipeline.cut.entries = {"conv1", "residual1", "residual2", "global_avg_pool1"};
+      around.pipeline.stages_per_device = 2;
+      SCOPED_TRACE(::testing::Message() << replicas << " replicas, " << micro_batches << " micro-batches, interleaved");
+      const Outcome got = outcome(around);
+      expect_same_bits(got.trained, expected.trained);
+      EXPECT_EQ(got.spread, expected.spread);
     }
 }
 

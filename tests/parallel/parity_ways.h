@@ -181,6 +181,7 @@ inline ParityWays ways_of_pipelines() {
                      way_of("model_parallel_interleaved", kInterleaved, 1),
                      way_of("model_parallel_interleaved_measured_cut", kInterleaved, 1),
                      way_of("hybrid_interleaved", kInterleaved, kHybridReplicas),
+                     way_of("hybrid_interleaved_one_in_flight", kInterleaved, kHybridReplicas),
                      way_of("model_parallel_one_in_flight", k1f1b, 1),
                      way_of("model_parallel_by_names", k1f1b, 1),
                      way_of("model_parallel_measured_cut", k1f1b, 1),

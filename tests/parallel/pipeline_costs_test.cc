@@ -20,6 +20,11 @@ TEST(PipelineCosts, ANetThatOneDeviceCantHoldTrainsOnTwo) {
   EXPECT_NO_THROW(trained(*net(hybrid), 4));
   cut.pipeline.cut = {};
   EXPECT_NO_THROW(trained(*net(cut), 4)) << "cut by what was measured, a stage of the model at a time";
+  // Two large layers would be over the limit, and a fourth stage is there.
+  StrategyOptions around = cut;
+  around.pipeline.schedule = kInterleaved;
+  around.pipeline.stages_per_device = 2;
+  EXPECT_NO_THROW(trained(*net(around), 4)) << "cut so that each device has one of the large layers";
 }
 
 TEST(PipelineCosts, OneForwardOneBackHoldsFewerActivationsOnTheFirstStage) {
@@ -45,6 +50,25 @@ TEST(PipelineCosts, ZeroBubbleHoldsOneMicroBatchMoreOnTheLastStage) {
   // Of 3 samples or 4: at least what the convolution reads, [20, 12, 12], and fc1, 800 numbers.
   EXPECT_GT(activations(kZeroBubble, 1), activations(k1f1b, 1) + int64_t{3 * 4} * (20 * 12 * 12 + 800) / 2);
   EXPECT_LT(activations(kZeroBubble, 1), activations(kGpipe, 1));
+}
+
+/// Of four layers on two devices the first one has the first and the third, and holds up to five of their micro-batches
+/// instead of two of the first two layers'; activations cross three times instead of once.
+TEST(PipelineCosts, InterleavedHoldsMoreAndSendsMore) {
+  const auto costs_of = [](const StrategyOptions& options) {
+    const auto strategy =
+        of_layers("[flatten, linear: 800, tanh, linear: 800, tanh, linear: 800, tanh, linear: classes]", options);
+    train(*strategy, digits(64, 10), 1, 64, 0.05, 8);
+    return strategy->take_costs(0);
+  };
+  const RankCosts two = costs_of(pipeline({"flatten1", "fc3"}, k1f1b, 8)),
+                  around = costs_of(interleaved({"flatten1", "fc2", "fc3", "fc4"}, 2, 8));
+  const auto activations = [](const RankCosts& costs) { return costs.memory_at_peak[MemoryPurpose::activations]; };
+  EXPECT_GT(activations(around), activations(two));
+  EXPECT_LT(activations(around), 2 * activations(two));
+  // There and back; between the first stage and the second, and, from the first device alone, the third and the fourth.
+  EXPECT_EQ(two.communication.bytes, int64_t{4} * 64 * 800);
+  EXPECT_EQ(around.communication.bytes, int64_t{4} * 64 * 800 * 3);
 }
 
 TEST(PipelineCosts, EachDeviceHoldsItsStageAlone) {

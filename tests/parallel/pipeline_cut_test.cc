@@ -42,7 +42,7 @@ TEST(PipelineCut, MistakesListTheModelsStages) {
     expect_error(ExitCode::config, words, [&] { require_cut(request, kUnits, static_cast<int>(entries.size()), 1); });
   };
   refused({"1", "2"}, {"add up to the model's 4 stages", "got 1 + 2 = 3"});
-  refused({"4", "0"}, {"at least one stage", "got 0"});
+  refused({"4", "0"}, {"at least one stage", "got 0", "write 1 or more"});
   refused({"conv1", "layer1.2"}, {"'layer1.2'", "did you mean 'layer1."});
   refused({"conv1", "2"}, {"name", "got '2'"});
   refused({"layer1.0", "fc"}, {"begins with the model's first stage, conv1", "got layer1.0"});
@@ -51,9 +51,11 @@ TEST(PipelineCut, MistakesListTheModelsStages) {
   expect_error(ExitCode::config, {"at most as many devices as the model has stages, 4", "got 5"},
                [] { require_cut({}, kUnits, 5, 5); });
   expect_error(ExitCode::config,
-               {"at most as many stages of all devices together as the model has stages, 4", "got 3 of 2 each",
-                "write fewer stages_per_device"},
+               {"at most as many stages of the pipeline as the model has, 4", "got 6, 2 on each of 3 devices",
+                "write schedule: 1f1b"},
                [] { require_cut({}, kUnits, 6, 3); });
+  expect_error(ExitCode::config, {"got 6, 3 on each of 2 devices", "write stages_per_device: 2"},
+               [] { require_cut({}, kUnits, 6, 2); });
 }
 
 TEST(PipelineCut, TheSlowestStageIsAsFastAsItCanBe) {

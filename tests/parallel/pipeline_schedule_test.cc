@@ -189,6 +189,36 @@ TEST(PipelineSchedule, InterleavedWaitsForOneOfADevicesStagesOnly) {
       }
 }
 
+TEST(PipelineSchedule, InterleavedHoldsWhatGoesAroundBeforeTheFirstComesBack) {
+  for (const int devices : {2, 3, 4, 8})
+    for (const int of_device : {2, 3, 4})
+      for (int64_t micro_batches = devices; micro_batches <= 3 * devices; ++micro_batches)
+        for (int device = 0; device < devices; ++device) {
+          int64_t held = 0, most = 0;
+          for (const StageAction& action : actions_of(interleaved(devices, of_device, micro_batches), device)) {
+            held += action.kind == StageAction::Kind::forward ? 1 : -1;
+            most = std::max(most, held);
+          }
+          EXPECT_EQ(most, (of_device - 1) * devices + std::min<int64_t>(2 * (devices - 1 - device) + 1, micro_batches))
+              << "device " << device << " of " << devices << ", " << of_device << " stages each, " << micro_batches
+              << " micro-batches";
+        }
+}
+
+/// The last round is as long as a whole one, but for what its missing micro-batches would have done on the device that
+/// is done last.
+TEST(PipelineSchedule, AShortLastRoundOfInterleavedIsNoLongerThanAWholeOne) {
+  for (const int devices : {2, 3, 4})
+    for (const int of_device : {2, 3}) {
+      const std::vector<StageSeconds> equal(static_cast<size_t>(devices * of_device), {.forward = 1, .backward = 2});
+      for (int64_t micro_batches = devices + 1; micro_batches < 2 * devices; ++micro_batches) {
+        const double seconds = step_seconds(interleaved(devices, of_device, micro_batches), equal);
+        EXPECT_LT(seconds, step_seconds(interleaved(devices, of_device, int64_t{2} * devices), equal));
+        EXPECT_GT(seconds, step_seconds(interleaved(devices, of_device, devices), equal));
+      }
+    }
+}
+
 TEST(PipelineSchedule, UnequalStagesWaitForTheSlowest) {
   // The second stage begins after 1 s, works 4 x 6 s on end, and the first goes back once more, 1 s: 26 s, of which
   // the stages work 4 x 2 s and 4 x 6 s.

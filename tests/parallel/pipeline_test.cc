@@ -100,6 +100,13 @@ TEST(Pipeline, SeveralStagesADeviceClipAverageAndGoOnLikeOne) {
   }
 }
 
+/// Two accumulations of three micro-batches each: rounds go over what lies between them.
+TEST(Pipeline, SeveralStagesADeviceAccumulateLikeOne) {
+  const Trained one = trained(*residual_net(kSingle), 6);
+  const auto& [stages, of_device] = kInterleavedCuts[0];
+  expect_same_bits(trained(*residual_net(interleaved(stages, of_device, 3)), 6), one);
+}
+
 TEST(Pipeline, ReplicasOfSeveralStagesADeviceEndInTheBitsOfDdp) {
   for (const int replicas : {2, 3}) {
     SCOPED_TRACE(replicas);

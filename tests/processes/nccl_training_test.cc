@@ -8,6 +8,7 @@
 #include <chrono>
 #include <fstream>
 #include <thread>
+#include <tuple>
 
 #include "comm/communicators.h"
 #include "device/cuda_probe.h"
@@ -235,15 +236,15 @@ TEST_F(NcclJobTest, SumsInTheTreesOrderAreRecordedWithTheSteps) {
   EXPECT_LT(collectives("true", {"--set", kOneBucket}), of_nccl);
 }
 
-/// That a process has met two others in.
-int communicators_of_three(const Finished& process) {
-  const std::string met = process.out + process.err;
+/// That a process has met the ranks of all these GPUs in.
+int communicators_of(int gpus, const Finished& process) {
+  const std::string met = process.out + process.err, of_all = "nranks " + std::to_string(gpus) + " ";
   int communicators = 0;
-  for (size_t at = met.find("nranks 3 "); at != std::string::npos; at = met.find("nranks 3 ", at + 1)) ++communicators;
+  for (size_t at = met.find(of_all); at != std::string::npos; at = met.find(of_all, at + 1)) ++communicators;
   return communicators;
 }
 
-/// A GPU is a stage. Between processes activations go from GPU to GPU, each of the four ways of a stage in the middle
+/// A GPU is a stage. Between processes activations go from GPU to GPU, each of the four ways of a device in the middle
 /// by a communicator of its own; so do those of GPUs of one process.
 TEST_F(NcclJobTest, StagesHandOnByNccl) {
   needs(3);
@@ -259,7 +260,7 @@ TEST_F(NcclJobTest, StagesHandOnByNccl) {
     ASSERT_EQ(one.exit, 0) << one.err;
     const Launched job = launch_on({"cuda:0", "cuda:1-2"}, settings);
     for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
-    EXPECT_EQ(communicators_of_three(job.processes[0]), 1 + 4) << job.processes[0].err;
+    EXPECT_EQ(communicators_of(3, job.processes[0]), 1 + 4) << job.processes[0].err;
     const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
     EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
     EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
@@ -267,27 +268,33 @@ TEST_F(NcclJobTest, StagesHandOnByNccl) {
   }
 }
 
-/// Of several stages a GPU the last one's neighbor is the first: six ways between three GPUs.
+/// Of several stages a GPU the last one's neighbor is the first: six ways between three GPUs; two of two, each for
+/// activations and gradients.
 TEST_F(NcclJobTest, StagesOfAGpuHandOnAllAround) {
   needs(3);
   if (IsSkipped()) return;
-  Command settings = kLittleData;
-  settings.insert(settings.end(),
-                  {"--overwrite", "--set",
-                   "model={layers: [flatten, linear: 40, relu, linear: 40, relu, linear: 40, relu, linear: 40, relu, "
-                   "linear: 40, relu, linear: classes]}",
-                   "--set",
-                   "strategy={name: model_parallel, stages: [flatten1, fc2, fc3, fc4, fc5, fc6], micro_batches: 6, "
-                   "schedule: interleaved}"});
-  const Finished one = alone(on_gpus("one", "cuda:0-2", settings));
-  ASSERT_EQ(one.exit, 0) << one.err;
-  const Launched job = launch_on({"cuda:0", "cuda:1-2"}, settings);
-  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
-  EXPECT_EQ(communicators_of_three(job.processes[0]), 1 + 6) << job.processes[0].err;
-  const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
-  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
-  EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
-  EXPECT_EQ(got["comm"], expected["comm"]);
+  for (const auto& [gpus, of_gpu, ways] : {std::tuple(2, 3, 2), {3, 2, 6}}) {
+    SCOPED_TRACE(gpus);
+    Command settings = kLittleData;
+    settings.insert(
+        settings.end(),
+        {"--overwrite", "--set",
+         "model={layers: [flatten, linear: 40, relu, linear: 40, relu, linear: 40, relu, linear: 40, relu, linear: 40, "
+         "relu, linear: classes]}",
+         "--set",
+         "strategy={name: model_parallel, stages: [flatten1, fc2, fc3, fc4, fc5, fc6], micro_batches: 6, schedule: "
+         "interleaved, stages_per_device: " +
+             std::to_string(of_gpu) + "}"});
+    const Finished one = alone(on_gpus("one", "cuda:0-" + std::to_string(gpus - 1), settings));
+    ASSERT_EQ(one.exit, 0) << one.err;
+    const Launched job = launch_on({"cuda:0", gpus == 2 ? "cuda:1" : "cuda:1-2"}, settings);
+    for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+    EXPECT_EQ(communicators_of(gpus, job.processes[0]), 1 + ways) << job.processes[0].err;
+    const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
+    EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+    EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
+    EXPECT_EQ(got["comm"], expected["comm"]);
+  }
 }
 
 /// What GPUs hold for sums in the tree's order is in a plan of them.

@@ -150,6 +150,7 @@ TEST(Experiment, ProcessesWithPartsOfTheDataHaveWholePipelines) {
     return experiment_of({"strategy=" + strategy, "batch_size=24", "dataset.partition=by_process"}, job);
   };
   EXPECT_EQ(read("{name: hybrid, model_parallel: 2}", 4).strategy.stages, 2);
+  EXPECT_EQ(read("{name: hybrid, model_parallel: 2, schedule: interleaved}", 2).strategy.stages, 4) << "on two devices";
   expect_error(ExitCode::config, {"dataset", "by_process", "of 4 devices each", "got 2 devices", "partition: global"},
                [&] { read("model_parallel", 2); });
   expect_error(ExitCode::config, {"dataset", "of 2 devices each", "got 3 devices"},
@@ -165,7 +166,7 @@ TEST(Experiment, ABatchIncludesItsMicroBatches) {
   EXPECT_EQ(of_devices({"batch_size=", "per_device_batch_size=4", "accumulate=3"}), std::pair(int64_t{24}, int64_t{3}));
 }
 
-TEST(Experiment, PipelinesCutABatchIntoTwoMicroBatchesAStage) {
+TEST(Experiment, PipelinesCutABatchIntoTwoMicroBatchesADevice) {
   const auto strategy = [](const std::vector<std::string>& overrides) { return experiment_of(overrides).strategy; };
   EXPECT_EQ(strategy({"strategy=ddp"}).micro_batches, 1);
   EXPECT_EQ(strategy({"strategy=model_parallel"}).micro_batches, 4);
@@ -173,6 +174,10 @@ TEST(Experiment, PipelinesCutABatchIntoTwoMicroBatchesAStage) {
   EXPECT_EQ(strategy({"strategy=model_parallel", "batch_size=3"}).micro_batches, 3) << "one sample each";
   EXPECT_EQ(strategy({"strategy={name: hybrid, model_parallel: 2}", "devices=cpu:0-5"}).micro_batches, 4);
   EXPECT_EQ(strategy({"strategy={name: hybrid, model_parallel: 2}", "devices=cpu:0-5"}).parts, 3);
+  const auto around = strategy({"strategy={name: model_parallel, schedule: interleaved}"});
+  EXPECT_EQ(around.micro_batches, 4) << "however many stages a device has";
+  EXPECT_EQ(around.stages, 4);
+  EXPECT_EQ(around.stages_per_device, 2);
 }
 
 TEST(Experiment, EveryStrategyTakesEveryKindOfBatchNorm) {
@@ -260,7 +265,7 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: model_parallel, schedule: interleaved, stages_per_device: 1}"},
           {"strategy.stages_per_device", "at least two stages a device", "got 1", "schedule: 1f1b"});
   refused(config, {"strategy={name: model_parallel, schedule: interleaved, stages: [1, 2]}"},
-          {"strategy.stages", "each of the 4 stages", "got 2"});
+          {"strategy.stages", "each of the 4 stages of the pipeline, 2 on each of 2 devices", "got 2"});
   refused(config, {"strategy=hybrid", "devices=cpu:0-2"}, {"model_parallel", "multiple of 2", "at least 4", "got 3"});
   refused(config, {"strategy=hybrid"}, {"model_parallel", "at least 4", "got 2"});
   refused(config, {"strategy={name: hybrid, model_parallel: 1}"}, {"strategy.model_parallel", "from 2", "got 1"});

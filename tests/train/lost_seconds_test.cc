@@ -101,6 +101,13 @@ TEST(LostSeconds, StagesOfAPipelineMayDifferAndReplicasOfOneMayNot) {
   const auto slow = lost_seconds(first, run_of({pipeline_of(epoch_of({2, 1.5, 2.8, 1.5}, 1, 4, {0, 100, 0, 100}))}, 4));
   ASSERT_TRUE(slow);
   EXPECT_NEAR(slow->straggler_s, 0.8, 1e-12);
+  // Devices of two stages each are still alike from replica to replica.
+  EpochMetrics around = epoch_of({2, 1.5, 2.8, 1.5}, 1, 4, {0, 100, 0, 100});
+  around.pipeline.emplace().stages = {{"conv1"}, {"conv2"}, {"fc1"}, {"fc2"}};
+  around.pipeline->stages_per_device = 2;
+  const auto slow_around = lost_seconds(first, run_of({around}, 4));
+  ASSERT_TRUE(slow_around);
+  EXPECT_NEAR(slow_around->straggler_s, 0.8, 1e-12);
 }
 
 TEST(LostSeconds, DevicesThatHaveOtherSamplesAreOnlyWaitedFor) {

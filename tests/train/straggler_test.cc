@@ -40,8 +40,8 @@ TEST(Straggler, DevicesWithoutSamplesWaitForNobody) {
   EXPECT_EQ(find_straggler({9, 0, 3}, kSeconds, kSteps)->slower, 3);
 }
 
-TEST(Straggler, OfAPipelineIsComparedWithTheSameStageOfOtherReplicas) {
-  EXPECT_FALSE(find_straggler({1, 8}, kSeconds, kSteps, /*stages=*/2)) << "stages may compute unlike much";
+TEST(Straggler, OfAPipelineIsComparedWithTheSameStagesOfOtherReplicas) {
+  EXPECT_FALSE(find_straggler({1, 8}, kSeconds, kSteps, /*pipeline_devices=*/2)) << "stages may compute unlike much";
   EXPECT_FALSE(find_straggler({1, 8, 1, 8}, kSeconds, kSteps, 2));
   EXPECT_EQ(find_straggler({1, 4, 1, 8}, kSeconds, kSteps, 2)->rank, 3);
 }

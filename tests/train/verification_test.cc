@@ -99,7 +99,7 @@ TEST(Verification, LeNetOnTwoWorkers) {
                                       "model_parallel, 1f1b", "model_parallel, zero_bubble", "model_parallel, gpipe"}));
   EXPECT_EQ(row_of(rows, "hybrid").reason, "needs at least 4 devices, got 2");
   EXPECT_EQ(row_of(rows, "model_parallel, interleaved").reason,
-            "the model has 3 stages, fewer than 2 on each of 2 devices");
+            "the model has 3 stages, fewer than 4, 2 on each of 2 devices");
   for (const std::string& name : names_with(rows, Verdict::equal)) {
     const VerifiedRow& row = row_of(rows, name);
     EXPECT_EQ(layers_of(row, ComparedPass::forward), (std::vector<std::string>{"conv1", "conv2", "fc1"})) << name;
