@@ -13,7 +13,7 @@ constexpr int64_t kComparedRounds = 4;
 
 /// What is to be small, first things first.
 struct CutCost {
-  int64_t bytes_over = 0;  ///< of the largest device, over the limit
+  int64_t bytes_over = 0;  ///< the limit, of all devices together
   double seconds = 0;      ///< of a step
 
   auto operator<=>(const CutCost&) const = default;
@@ -35,10 +35,10 @@ class Search {
           stages.emplace_back(cost_of(units_.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin))));
       seconds.push_back({.forward = stage.seconds / 3, .backward = 2 * stage.seconds / 3});
     }
-    int64_t largest = 0;
+    CutCost cost{.seconds = step_seconds(step_, seconds)};
     for (int device = 0; limit_bytes_ > 0 && device < step_.devices(); ++device)
-      largest = std::max(largest, bytes_on(device, stages));
-    return {.bytes_over = std::max<int64_t>(largest - limit_bytes_, 0), .seconds = step_seconds(step_, seconds)};
+      cost.bytes_over += std::max<int64_t>(bytes_on(device, stages) - limit_bytes_, 0);
+    return cost;
   }
 
  private:
@@ -49,7 +49,8 @@ class Search {
       most = std::max(most, stages[static_cast<size_t>(stage)].most_bytes);
     }
     for (const auto& [kind, micro_batch, stage] : actions_[static_cast<size_t>(device)]) {
-      const int64_t of_stage = stages[static_cast<size_t>(stage)].kept_bytes;
+      const UnitCost& cost = stages[static_cast<size_t>(stage)];
+      const int64_t of_stage = cost.input_bytes + cost.kept_bytes;
       kept += kind == StageAction::Kind::forward ? of_stage : -of_stage;
       most_kept = std::max(most_kept, kept);
     }
@@ -91,21 +92,23 @@ std::vector<PipelineCut> neighbors_of(const PipelineCut& cut) {
 }  // namespace
 
 PipelineCut interleaved_cut(std::span<const UnitCost> units, const PipelineStep& step, int64_t limit_bytes,
-                            const PipelineCut& begin) {
+                            const std::vector<PipelineCut>& begins) {
   const Search search(units, step, limit_bytes);
-  PipelineCut best = begin;
-  CutCost least = search.cost(best);
-  for (bool is_moving = true; is_moving;) {
-    is_moving = false;
-    for (PipelineCut& moved : neighbors_of(best)) {
-      const CutCost cost = search.cost(moved);
-      if (!(cost < least)) continue;
-      best = std::move(moved);
-      least = cost;
-      is_moving = true;
+  std::vector<std::pair<CutCost, PipelineCut>> found;
+  for (const PipelineCut& begin : begins) {
+    auto& [least, best] = found.emplace_back(search.cost(begin), begin);
+    for (bool is_moving = true; is_moving;) {
+      is_moving = false;
+      for (PipelineCut& moved : neighbors_of(best)) {
+        const CutCost cost = search.cost(moved);
+        if (!(cost < least)) continue;
+        best = std::move(moved);
+        least = cost;
+        is_moving = true;
+      }
     }
   }
-  return best;
+  return std::ranges::min_element(found, {}, [](const auto& end) { return end.first; })->second;
 }
 
 }  // namespace dptrain::parallel

@@ -86,7 +86,7 @@ int read_stages_per_device(ConfigReader& options, PipelineSchedule schedule) {
   const bool several = schedule == PipelineSchedule::interleaved;
   const auto count = static_cast<int>(written.value_or(several ? kInterleavedStages : 1));
   if (options.describing()) return count;
-  if (!written) options.resolve("stages_per_device", fmt::format("{}", count), "default");
+  if (!written && several) options.resolve("stages_per_device", fmt::format("{}", count), "default");
   if (several == (count > 1)) return count;
   if (several)
     options.mistake("stages_per_device", "schedule: interleaved needs at least two stages a device", "1",
@@ -94,7 +94,7 @@ int read_stages_per_device(ConfigReader& options, PipelineSchedule schedule) {
   else
     options.mistake("stages_per_device", fmt::format("schedule: {} has one stage a device", schedule_name(schedule)),
                     fmt::format("{}", count), "write schedule: interleaved, or stages_per_device: 1");
-  return several ? kInterleavedStages : 1;
+  return count;
 }
 
 /// `devices`: of each of `replicas` pipelines.

@@ -142,7 +142,7 @@ PipelineCut cut_as_listed(const CutRequest& request, std::span<const std::string
 }
 
 UnitCost cost_of(std::span<const UnitCost> units) {
-  UnitCost all;
+  UnitCost all{.input_bytes = units.front().input_bytes};
   for (const UnitCost& unit : units) {
     all.seconds += unit.seconds;
     all.fixed_bytes += unit.fixed_bytes;
@@ -159,25 +159,30 @@ PipelineCut cut_by_cost(std::span<const UnitCost> units, const PipelineStep& ste
   const auto of = [&](nn::StageRange range) {
     return units.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.end - range.begin));
   };
-  if (step.stages_per_device > 1) {
-    const auto seconds = [&](int, nn::StageRange range) { return cost_of(of(range)).seconds; };
-    return interleaved_cut(units, step, limit_bytes, *least_of_largest(step.stages, count, seconds));
-  }
   std::vector<std::set<HeldMicroBatches>> held;
-  for (int s = 0; s < step.stages; ++s) held.push_back(held_in(actions_of(step, s), s));
+  for (int s = 0; s < step.stages; ++s) held.push_back(held_in(actions_of(step, step.device_of(s)), s));
   const auto bytes = [&](int stage, nn::StageRange range) {
     const UnitCost cost = cost_of(of(range));
     int64_t most_kept = 0;
     for (const auto& [whole, weights] : held[static_cast<size_t>(stage)])
-      most_kept = std::max(most_kept, whole * cost.kept_bytes + weights * cost.kept_for_weights_bytes);
+      most_kept = std::max(most_kept, whole * (cost.input_bytes + cost.kept_bytes) +
+                                          weights * (cost.input_bytes + cost.kept_for_weights_bytes));
     return static_cast<double>(cost.fixed_bytes + most_kept + cost.most_bytes);
   };
   const auto seconds = [&](int stage, nn::StageRange range) {
     if (limit_bytes > 0 && bytes(stage, range) > static_cast<double>(limit_bytes)) return kImpossible;
     return cost_of(of(range)).seconds;
   };
+  const auto by_bytes = [&] { return *least_of_largest(step.stages, count, bytes); };
+  if (step.stages_per_device > 1) {
+    const auto even = [](int, nn::StageRange range) { return static_cast<double>(range.end - range.begin); };
+    const auto any_seconds = [&](int, nn::StageRange range) { return cost_of(of(range)).seconds; };
+    return interleaved_cut(
+        units, step, limit_bytes,
+        {*least_of_largest(step.stages, count, any_seconds), by_bytes(), *least_of_largest(step.stages, count, even)});
+  }
   if (const auto cut = least_of_largest(step.stages, count, seconds)) return *cut;
-  return *least_of_largest(step.stages, count, bytes);
+  return by_bytes();
 }
 
 }  // namespace dptrain::parallel

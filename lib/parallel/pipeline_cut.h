@@ -36,13 +36,14 @@ PipelineCut cut_as_listed(const CutRequest& request, std::span<const std::string
 struct UnitCost {
   double seconds = 0;       ///< forward and backward, of one micro-batch
   int64_t fixed_bytes = 0;  ///< weights, gradients, the optimizer's state
-  int64_t kept_bytes = 0;   ///< that a micro-batch holds between its forward and its backward pass
+  int64_t input_bytes = 0;  ///< of a micro-batch: what the unit before gives, and this one may keep as long
+  int64_t kept_bytes = 0;   ///< that a micro-batch holds beside that between its forward and its backward pass
   /// The same between the backward passes of data and weights, where these are two.
   int64_t kept_for_weights_bytes = 0;
   int64_t most_bytes = 0;  ///< that a pass takes beside these, at its peak
 };
 
-/// Of all of them together.
+/// Of consecutive ones together, as a stage: of inputs the first one's.
 UnitCost cost_of(std::span<const UnitCost> units);
 
 /// The cut into consecutive units, at least one a stage, whose slowest stage takes the least time. With a limit of

@@ -165,8 +165,13 @@ Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, cons
     TextOnDevice text = cut_text(numbers, part);
     return {.x = text.tokens, .text = text.inputs, .targets = std::move(text.targets), .ids = ids};
   }
-  if (stages.begin > 0)
-    return {.x = {}, .text = {}, .targets = {uploaded_values(device_, DType::i32, part.targets[0])}, .ids = ids};
+  if (stages.begin > 0) {
+    Samples samples{.x = {}, .text = {}, .targets = {}, .ids = ids};
+    // Losses are computed at the end.
+    if (stages.end >= model_->stage_count())
+      samples.targets.push_back(uploaded_values(device_, DType::i32, part.targets[0]));
+    return samples;
+  }
   if (part.images.defined()) {
     const Tensor labels = uploaded_values(device_, DType::i32, part.targets[0]);
     const Tensor images = ops::converted(part.images, {.dtype = dtype(), .layout = part.images.layout()});

@@ -76,7 +76,8 @@ class Profile {
     const auto optimizer = spec_.optimizer.make(optim::FlatWeights::of(*model));
     const optim::ParameterNorms norms(spec_.optimizer, device_, std::ssize(model->parameters()));
     UnitCost cost{.seconds = std::numeric_limits<double>::infinity(),
-                  .fixed_bytes = allocator.in_use().total_bytes() - before};
+                  .fixed_bytes = allocator.in_use().total_bytes() - before,
+                  .input_bytes = value_.bytes()};
     Variable output;
     for (int pass = 0; pass < kPasses; ++pass) {
       const double seconds = run(*model, pass == 0, cost, output);

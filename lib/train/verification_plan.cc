@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "config/config_document.h"
+#include "parallel/pipeline_schedule.h"
 #include "train/model_facts.h"
 #include "train/one_device.h"
 #include "train/strategy_context.h"
