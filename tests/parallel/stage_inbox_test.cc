@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
+#include <vector>
+
 #include "parallel/rank_team.h"
 
 namespace dptrain::parallel {
@@ -21,7 +25,8 @@ TEST(StageInbox, KeepsWhatComesBeforeWhatIsNeeded) {
     if (rank == 1) {
       std::vector<std::unique_ptr<CommWork>> sent;
       const auto send = [&](StageLink& link, float value) {
-        sent.push_back(link.start_send(training, {.value = Tensor::from(device, {2}, {value, value + 0.5f})}));
+        sent.push_back(
+            link.start_send(training, {.value = Tensor::from(device, {2}, std::vector<float>{value, value + 0.5f})}));
       };
       send(activations, 1);
       send(gradients, 2);
