@@ -90,7 +90,8 @@ struct Sixteen {
 
   Sixteen() : Sixteen(0.f) {}
   Sixteen(float value) {
-    for (Register& r : registers) r = Register{} + value;
+    // Not by reference: GCC's sanitizer takes that for one to a vector that is aligned as it would be by itself.
+    for (int i = 0; i < kRegisters; ++i) registers[i] = Register{} + value;
   }
   /// Of the registers that of(number) returns.
   template <class Of>
@@ -129,7 +130,7 @@ struct ReadOne {
 
 /// The lanes' combination, as a tree: each with the one half of them further on, until one is left.
 template <int L, class Combine>
-inline float fold_row(const Row<L>& row, const Combine& combine) {
+inline float fold_row(Row<L> row, const Combine& combine) {
   if constexpr (L == 16)
     return fold_row<8>(combine(__builtin_shufflevector(row, row, 0, 1, 2, 3, 4, 5, 6, 7),
                                __builtin_shufflevector(row, row, 8, 9, 10, 11, 12, 13, 14, 15)),
