@@ -11,14 +11,15 @@ ratios are medians of those within a round. Prints JSON; with -o also writes OUT
 library itself.
 """
 import argparse
+import dataclasses
 import functools
 import json
-import pathlib
 import statistics
 import sys
 
+from bench.arguments import add_arguments, parsed, write
 from bench.cases import CASES
-from bench.contestants import SCRIPTS, Absent, dptrain, peer
+from bench.contestants import SCRIPTS, Absent, dptrain, length, peer
 from bench.machine import undisturbed
 from bench.origin import origin
 
@@ -35,16 +36,15 @@ OURS, DEVICES = "dptrain", ["cpu:0", "cpu:1"]
 def ours(a, schedule, micro_batches):
     of_device = SCHEDULES[schedule][0]
     strategy = dict(name="model_parallel", schedule=schedule, stages=CUTS[of_device], micro_batches=micro_batches)
-    case = CASES[MODEL]
-    return functools.partial(dptrain, case.__class__(dict(case.settings, strategy=strategy), case.batch, case.epochs), a, DEVICES, "fp32", False)
+    case = dataclasses.replace(CASES[MODEL], settings=dict(CASES[MODEL].settings, strategy=strategy))
+    return functools.partial(dptrain, case, a, DEVICES, "fp32", False)
 
 
 def theirs(a, schedule, micro_batches, arguments):
     _, name, of_device = SCHEDULES[schedule]
-    length = ["--min-steps", "1", "--warmup", "1", "--seconds", "0"] if a.quick else []
     return functools.partial(peer, [f"{a.environments}/torch/bin/python", str(SCRIPTS / "bench_pytorch_pipeline.py"), "--model", MODEL,
                                     "--schedule", name, "--cut", ",".join(map(str, CUTS[of_device])), "--batch", str(CASES[MODEL].batch),
-                                    "--micro-batches", str(micro_batches), *arguments, *length])
+                                    "--micro-batches", str(micro_batches), *arguments, *length(a)])
 
 
 def contestants(a, micro_batches):
@@ -117,17 +117,9 @@ def document(report):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    root = SCRIPTS.parent
-    p.add_argument("--environments", default=str(root / "build-peers"), help="the folder that setup_peers.sh made")
-    p.add_argument("--binary", default=str(root / "build" / "dptrain"))
+    add_arguments(p, rounds=3)
     p.add_argument("--micro-batches", type=lambda text: [int(count) for count in text.split(",")], default=[4, 8])
-    p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--disturbed", type=float, default=0.05, help="share of the machine that others may use meanwhile")
-    p.add_argument("--quick", action="store_true", help="as few steps as run: shows that all works, the figures mean nothing")
-    p.add_argument("-o", "--out", help="write OUT.json and OUT.md")
-    a = p.parse_args()
-    if not pathlib.Path(a.binary).exists():
-        p.error(f"--binary: expected dptrain, but there is no {a.binary}; build it with scripts/build.sh")
+    a = parsed(p)
     report = dict(origin(a.binary), schema=1, versions=[], rounds=a.rounds, disturbed=a.disturbed, cases=[])
     for micro_batches in a.micro_batches:
         rounds, absent = measure(a, micro_batches)
@@ -136,10 +128,7 @@ def main():
             micro_batches=micro_batches, absent=absent, schedules=[row(rounds, schedule) for schedule in SCHEDULES],
             rounds=[{" ".join(key): one for key, one in measured.items()} for measured in rounds]))
         if a.out:
-            out = pathlib.Path(a.out)
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
-            out.with_suffix(".md").write_text(document(report))
+            write(report, document(report), a.out)
     print(json.dumps(report, indent=1))
 
 

@@ -13,16 +13,14 @@ after each model. Needs nothing but Python's standard library itself.
 """
 import argparse
 import json
-import pathlib
 import sys
 
+from bench.arguments import add_arguments, parsed, write
 from bench.cases import CASES, PEERS, PRECISIONS
 from bench.contestants import Absent, Failed, contestants
 from bench.machine import undisturbed
 from bench.origin import origin
 from bench.report import document, summarize
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def text_of(key):
@@ -88,27 +86,14 @@ def listed(known):
     return names
 
 
-def write(report, out):
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
-    out.with_suffix(".md").write_text(document(report))
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--environments", default=str(ROOT / "build-peers"), help="the folder that setup_peers.sh made")
-    p.add_argument("--binary", default=str(ROOT / "build" / "dptrain"))
+    add_arguments(p, rounds=5)
     p.add_argument("--only", type=listed(CASES), default=list(CASES), help="models, of " + ", ".join(CASES))
     p.add_argument("--peers", type=listed(PEERS), default=list(PEERS), help="of " + ", ".join(PEERS))
     p.add_argument("--peer-precisions", type=listed(PRECISIONS), default=list(PRECISIONS),
                    help="of fp32, bf16: without AVX-512 the bf16 of PyTorch takes six times as long as its fp32, or longer")
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--disturbed", type=float, default=0.05, help="share of the machine that others may use meanwhile")
-    p.add_argument("--quick", action="store_true", help="as few steps as run: shows that all works, the figures mean nothing")
-    p.add_argument("-o", "--out", help="write OUT.json and OUT.md")
-    a = p.parse_args()
-    if not pathlib.Path(a.binary).exists():
-        p.error(f"--binary: expected dptrain, but there is no {a.binary}; build it with scripts/build.sh")
+    a = parsed(p)
     report = dict(origin(a.binary), versions=[], peers=a.peers, peer_precisions=a.peer_precisions, rounds=a.rounds,
                   disturbed=a.disturbed, lacks=[], rows=[])
     for model in a.only:
@@ -118,7 +103,7 @@ def main():
         report["versions"] = sorted({one["peer"] for row in report["rows"] for measured in row["rounds"]
                                      for one in measured.values() if "peer" in one})
         if a.out:
-            write(report, pathlib.Path(a.out))
+            write(report, document(report), a.out)
     print(json.dumps(report, indent=1))
     sys.exit(bool(report["lacks"]))
 

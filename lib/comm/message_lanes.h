@@ -14,11 +14,11 @@ struct RankPair {
   auto operator<=>(const RankPair&) const = default;
 };
 
-/// Of runs of so many ranks each, which devices of pipelines are, what goes from each to its neighbors: forward through
-/// a run, and back.
 struct NeighborOptions {
   bool around = false;  ///< a run's last rank and its first one are neighbors, too
 };
+/// Of runs of so many ranks each, which devices of pipelines are, what goes from each to its neighbors: forward through
+/// a run, and back.
 std::vector<RankPair> neighbor_pairs(int runs, int ranks, const NeighborOptions& options = {});
 
 /// The pairs in lists in each of which a rank stands once at most, so that what a rank sends or receives in a list

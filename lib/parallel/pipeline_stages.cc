@@ -242,12 +242,13 @@ std::vector<StepResults> PipelineStages::evaluate(const PipelineStep& step, cons
   std::unique_ptr<CommWork> sending;
   for (const StageAction& action : passes_on(device_number())) {
     Stage& at = stage(action.stage);
+    const bool reads_images = !at.previous && part_of(action.micro_batch).text.tokens.empty();
     BatchPart with_images;
-    if (!at.previous) {
+    if (reads_images) {
       const auto& [begin, end] = blocks[static_cast<size_t>(action.micro_batch)];
       with_images = load_block(dataset, begin, end, replica_.device(), rows);
     }
-    const BatchPart& block = at.previous ? part_of(action.micro_batch) : with_images;
+    const BatchPart& block = reads_images ? with_images : part_of(action.micro_batch);
     Tape tape(Tape::Mode::forget);
     const Replica::Samples samples = replica_.uploaded(block, at.position.units);
     const Variable x =

@@ -52,6 +52,7 @@ TEST(UnitProfile, WhatWeightsWaitForIsNoPartOfASinglePass) {
   constexpr int64_t kTensor = 8 * 64 * 4;
   const UnitCost shallow = cost_of_residual(4), deep = cost_of_residual(10);
   EXPECT_EQ(deep.most_bytes, shallow.most_bytes);
+  EXPECT_EQ(deep.input_bytes, kTensor) << "what the unit before gives";
   // Of each layer its input and the gradient of its output.
   EXPECT_GE(deep.kept_for_weights_bytes, shallow.kept_for_weights_bytes + 6 * 2 * kTensor);
 }
