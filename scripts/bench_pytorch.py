@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-# Usage: scripts/bench_pytorch.py --model NAME [--batch N] [--fast] [--ranks N] [--device cuda] [--precision fp32|tf32|bf16]
+# Usage: scripts/bench_pytorch.py --model NAME [--batch N] [--fast] [--ranks N] [--sharding optimizer|full|kept] [--device cuda]
+#     [--precision fp32|tf32|bf16]
 """The PyTorch peer of dptrain: the reference models, trained the way a careful PyTorch user would.
 
 Prints one JSON line: samples/s over all ranks on data already in memory, after warm-up; the process's peak over what it had after
@@ -9,6 +10,7 @@ the end of the first step. Needs torch, for bert transformers (and a C++ compile
     bench_pytorch.py --model resnet18 --batch 64
     bench_pytorch.py --model resnet18 --batch 64 --fast      # channels-last and torch.compile
     bench_pytorch.py --model bert --batch 8 --ranks 2        # DistributedDataParallel over gloo
+    bench_pytorch.py --model bert --batch 8 --ranks 2 --sharding full     # fully_shard of every block
     bench_pytorch.py --model resnet18 --batch 512 --fast --device cuda --precision bf16
 """
 import time
@@ -34,6 +36,8 @@ try:
 except ImportError as missing:
     end_without(missing, __doc__)
 
+# fully_shard, which gathers weights again for backward or keeps them until then.
+FULLY = ("full", "kept")
 # On a GPU cuDNN has the convolutions either way, and tuning takes minutes.
 COMPILE_MODES = {"cpu": "max-autotune-no-cudagraphs", "cuda": "default"}
 
@@ -71,10 +75,39 @@ def loss_of(a, net, trained):
     return lambda: F.cross_entropy(trained(x), y)
 
 
+def compile_mode(a):
+    return a.compile_mode or COMPILE_MODES[a.device]
+
+
+def blocks_of(net, model):
+    """What is gathered at once."""
+    if model == "bert":
+        return list(net.bert.encoder.layer)
+    return [block for name, layer in net.named_children() if name.startswith("layer") for block in layer]
+
+
+def over_all(a, net):
+    """The net as every one of several ranks trains it."""
+    if a.sharding not in FULLY:
+        return torch.nn.parallel.DistributedDataParallel(net)
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    mesh = init_device_mesh(a.device, (a.ranks,))
+    for part in (*blocks_of(net, a.model), net):
+        if a.fast and part is not net:  # a graph can't reach over what gathers the weights of the next
+            part.compile(mode=compile_mode(a))
+        fully_shard(part, mesh=mesh, reshard_after_forward=a.sharding == "full")
+    return net
+
+
 def optimizer_of(a, net):
+    kind, options = torch.optim.SGD, dict(lr=0.01, momentum=a.momentum)
     if a.model == "bert":
-        return torch.optim.Adam(net.parameters(), 1e-4, fused=True)
-    return torch.optim.SGD(net.parameters(), 0.01, momentum=a.momentum)
+        kind, options = torch.optim.Adam, dict(lr=1e-4, fused=True)
+    if a.sharding == "optimizer":
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+        return ZeroRedundancyOptimizer(net.parameters(), kind, **options)
+    return kind(net.parameters(), **options)
 
 
 def over_ranks(a, value, operation):
@@ -98,10 +131,13 @@ def run(rank, a, meeting):
     trained = net
     if a.ranks > 1:
         dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=a.ranks)
-        trained = torch.nn.parallel.DistributedDataParallel(net)
-    if a.fast:
+        if a.fast:
+            net.to(memory_format=torch.channels_last)
+        trained = over_all(a, net)
+    elif a.fast:
         net.to(memory_format=torch.channels_last)
-        trained = torch.compile(trained, mode=a.compile_mode or COMPILE_MODES[a.device])
+    if a.fast and a.sharding not in FULLY:
+        trained = torch.compile(trained, mode=compile_mode(a))
     loss_of_batch, optimizer = loss_of(a, net, trained), optimizer_of(a, net)
 
     def precision():
@@ -160,6 +196,9 @@ def main():
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--batch", type=int, default=64)
     p.add_argument("--fast", action="store_true", help="channels-last and torch.compile")
+    p.add_argument("--sharding", choices=["optimizer", *FULLY],
+                   help="what the ranks divide among them: the optimizer's state, by ZeroRedundancyOptimizer; or all, by fully_shard, with weights "
+                   "gathered again for backward, or kept")
     p.add_argument("--compile-mode", help="torch.compile's")
     p.add_argument("--momentum", type=float, default=0.9)
     p.add_argument("--warmup", type=int, default=3)
@@ -173,6 +212,8 @@ def main():
         sys.exit("bench_pytorch: tf32 is for --device cuda")
     if a.ranks > 1 and a.device == "cuda":
         sys.exit("bench_pytorch: --ranks is for --device cpu")
+    if a.ranks == 1 and a.sharding:
+        sys.exit("bench_pytorch: --sharding is over --ranks, at least 2")
     if a.batch % a.ranks != 0:
         sys.exit(f"bench_pytorch: a batch of {a.batch} can't be split over {a.ranks} ranks evenly")
     if (a.rank is None) != (a.meet is None):
