@@ -219,6 +219,7 @@ CHECKED_STRATEGIES = {
     "ddp, two_bit": Checked("{name: ddp, compress: two_bit}", over_processes=True),
     "ddp, powersgd": Checked("{name: ddp, compress: {name: powersgd, rank: 4}}", over_processes=True),
     "ddp, shard_optimizer": Checked("{name: ddp, shard_optimizer: true}", over_processes=True),
+    "fsdp": Checked("fsdp", over_processes=True),
     "data_parallel": Checked("data_parallel"),
     "kvstore": Checked("kvstore"),
     "kvstore, device": Checked("{name: kvstore, type: device}", over_processes=True),

@@ -73,6 +73,14 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
   // it. The residual itself isn't read again: x stands for it.
   if (a.residual.defined()) in.residual = in.x;
   if (!a.residual.defined() || !options.relu) forward.pass.y = Tensor();
+  // Parameters are read where they are by then: their memory isn't kept.
+  in.gamma = in.beta = Tensor();
+  const auto inputs = [in, gamma = a.gamma, beta = a.beta] {
+    ops::BatchNormInputs all = in;
+    all.gamma = gamma.value();
+    all.beta = beta.value();
+    return all;
+  };
   const bool is_narrow = a.residual.defined() && a.residual.value().shape() != y.shape();
   const Layout residual_layout = a.residual.defined() ? a.residual.value().layout() : Layout::plain;
   const auto backward = [=, x = x.without_value(), gamma = a.gamma, beta = a.beta,
@@ -85,8 +93,9 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
       if (!sinks.wider.defined()) sinks.x = taken_as_images(x.take_sum());
     }
     const ops::BatchNormGradients gradients =
-        devices != nullptr ? backward_over(*devices, in, forward, std::move(incoming).sum(), sinks, backward_options)
-                           : ops::batch_norm_backward(in, forward.pass, std::move(incoming), sinks, backward_options);
+        devices != nullptr
+            ? backward_over(*devices, inputs(), forward, std::move(incoming).sum(), sinks, backward_options)
+            : ops::batch_norm_backward(inputs(), forward.pass, std::move(incoming), sinks, backward_options);
     if (residual.defined() && is_narrow)
       residual.add_first_channels(gradients.residual, residual_layout);
     else if (residual.defined())
@@ -94,8 +103,8 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
     x.add_gradient(as_it_came(gradients.x));
   };
   if (a.residual.defined()) return x.tape().record_summing(y, {x, a.gamma, a.beta, a.residual}, backward);
-  return x.tape().record_summing(y, {x, a.gamma, a.beta}, backward, [in, pass = forward.pass, options, as_it_came] {
-    return as_it_came(ops::batch_norm_again(in, pass, options));
+  return x.tape().record_summing(y, {x, a.gamma, a.beta}, backward, [inputs, pass = forward.pass, options, as_it_came] {
+    return as_it_came(ops::batch_norm_again(inputs(), pass, options));
   });
 }
 

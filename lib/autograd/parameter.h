@@ -33,9 +33,15 @@ class Parameter {
   const ops::UpdateFactors& update_factors() const { return update_factors_; }
   void set_update_factors(const ops::UpdateFactors& factors) { update_factors_ = factors; }
 
+  /// Undefined while it has no memory: see nn::Model::place_by_runs.
   const Tensor& value() const { return value_; }
-  /// What operators read: the value, or its copy in half precision.
-  const Tensor& operand() const { return copy_.defined() ? copy_ : value_; }
+  /// What operators read: the value, or its copy in half precision. Has memory from here on.
+  const Tensor& operand() const {
+    if (!value_.defined() && !copy_.defined() && take_value_) take_value_();
+    return copy_.defined() ? copy_ : value_;
+  }
+  /// Whether operators read the f32 value whatever they compute in.
+  bool is_read_as_value() const { return operand_kind_ == Operand::value; }
   /// Undefined while it has no memory: see nn::Model::hold_gradients_by_runs.
   const Tensor& gradient() const { return gradient_; }
   /// The same for whoever is about to write it: has memory from here on.
@@ -54,6 +60,12 @@ class Parameter {
     index_ = index;
   }
   void bind(Tensor value) { value_ = std::move(value); }
+  /// Value and copy have no memory from now on; `take` binds them to some when an operator is about to read them.
+  void release_value(std::function<void()> take) {
+    value_ = {};
+    copy_ = {};
+    take_value_ = std::move(take);
+  }
   void bind_gradient(Tensor gradient) { gradient_ = std::move(gradient); }
   /// The gradient has no memory from now on; `take` binds it to some when it is about to be written.
   void release_gradient(std::function<void()> take) {
@@ -72,6 +84,7 @@ class Parameter {
   std::string name_;
   int index_ = -1;
   Tensor value_;
+  std::function<void()> take_value_;
   Tensor gradient_;
   std::function<void()> take_gradient_;
   Tensor copy_;

@@ -17,7 +17,8 @@ Variable Tape::input(Tensor value, bool requires_gradient) {
 
 Variable Tape::use(Parameter& parameter) {
   if (before_use_ && !parameter.is_frozen()) before_use_(parameter);
-  Variable variable = input(parameter.operand(), !parameter.is_frozen());
+  Variable variable = input(Tensor(), !parameter.is_frozen());
+  variable.place_->shape = parameter.shape();
   variable.place_->parameter = &parameter;
   return variable;
 }
@@ -71,6 +72,8 @@ void Tape::backward(std::vector<Root> roots, const GradientReadyHook& ready) {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
     walk_into(node.part, shown);
+    if (before_backward_)
+      for (const Parameter* parameter : node.parameters) before_backward_(*parameter);
     ops::SummedGradient incoming = std::exchange(node.output.gathered(), {});
     // A value that the output doesn't depend on has no gradient; the uses of parameters that made it still end here.
     if (incoming.first.defined()) node.backward(std::move(incoming));

@@ -46,6 +46,8 @@ class Tape {
   /// Called with each parameter that is about to be used, before its value is read; not with frozen ones.
   using UseHook = std::function<void(const Parameter&)>;
   void call_before_use(UseHook hook) { before_use_ = std::move(hook); }
+  /// The same of the parameters of an operator whose backward function is about to run.
+  void call_before_backward(UseHook hook) { before_backward_ = std::move(hook); }
   /// The output of an operator; `backward` is kept where a gradient flows to one of `inputs` and the tape records.
   Variable record(Tensor value, std::initializer_list<Variable> inputs, BackwardFunction backward);
   /// The same for one that adds up by itself what comes back from two readers of its output. `recompute`, where there
@@ -115,6 +117,7 @@ class Tape {
 
   Mode mode_;
   UseHook before_use_;
+  UseHook before_backward_;
   std::shared_ptr<const Part> part_;  ///< that is entered; null: none
   std::vector<Node> nodes_;
   std::unordered_map<Parameter*, int> pending_uses_;

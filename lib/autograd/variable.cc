@@ -62,7 +62,7 @@ GradientSink Variable::gradient_sink() const {
   Parameter* parameter = place_->parameter;
   DPTRAIN_CHECK(parameter != nullptr, "a gradient sink of a value that is no parameter");
   if (parameter->is_frozen())
-    return {Tensor::empty(value_.device(), parameter->shape(),
+    return {Tensor::empty(value().device(), parameter->shape(),
                           {.layout = parameter->layout(), .purpose = MemoryPurpose::workspace})};
   const GradientSink sink{parameter->gradient_to_write(), parameter->has_gradient()};
   parameter->mark_gradient();

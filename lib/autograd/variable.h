@@ -37,7 +37,10 @@ class Variable {
   Variable() = default;
 
   bool defined() const { return place_ != nullptr; }
-  const Tensor& value() const { return value_; }
+  /// Of a use of a parameter, which holds no memory of it, as it is now: what its model computes with.
+  const Tensor& value() const {
+    return place_ != nullptr && place_->parameter != nullptr ? place_->parameter->operand() : value_;
+  }
   Tape& tape() const { return *place_->tape; }
   /// Whether a gradient flows to it. A backward function computes only what is needed.
   bool requires_gradient() const { return place_->requires_gradient; }
@@ -46,7 +49,7 @@ class Variable {
   Variable without_value() const { return Variable(Tensor(), place_); }
 
   /// The value for a backward function that reads it.
-  SavedValue saved() const { return place_->recompute ? SavedValue(place_->recompute) : SavedValue(value_); }
+  SavedValue saved() const { return place_->recompute ? SavedValue(place_->recompute) : SavedValue(value()); }
 
   /// For backward functions: adds to the gradient of a value that an operator made (or of an input).
   void add_gradient(Tensor gradient) const;

@@ -23,8 +23,8 @@ class CallCommunicator : public Communicator {
   void broadcast(const CommBuffer& buffer, int root) final {
     start({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root})->wait();
   }
-  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) final {
-    start({.kind = CommKind::reduce_scatter, .in = in, .out = out})->wait();
+  std::unique_ptr<CommWork> start_reduce_scatter(const CommBuffer& in, const CommBuffer& out) final {
+    return start({.kind = CommKind::reduce_scatter, .in = in, .out = out});
   }
   std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) final {
     return start({.kind = CommKind::all_gather, .in = in, .out = out});

@@ -99,7 +99,9 @@ class Communicator {
   /// Copies the root's buffer to all ranks. Blocks.
   virtual void broadcast(const CommBuffer& buffer, int root) = 0;
   /// `in` holds size() equal parts; the sum of part r ends in `out` of rank r. Blocks.
-  virtual void reduce_scatter(const CommBuffer& in, const CommBuffer& out) = 0;
+  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) { start_reduce_scatter(in, out)->wait(); }
+  /// The same, started, as `start_all_reduce` does it.
+  virtual std::unique_ptr<CommWork> start_reduce_scatter(const CommBuffer& in, const CommBuffer& out) = 0;
   /// Rank r's `in` ends as part r of every rank's `out` (size() equal parts). Blocks.
   void all_gather(const CommBuffer& in, const CommBuffer& out) { start_all_gather(in, out)->wait(); }
   /// The same, started, as `start_all_reduce` does it.
@@ -135,6 +137,8 @@ class Communicator {
   /// Whether its all-reduces of such numbers may be recorded with a device's work. Ranks then record and replay
   /// together.
   virtual bool can_be_recorded(DType /*dtype*/) const { return false; }
+  /// Whether everything else that it starts may be, too.
+  virtual bool can_all_be_recorded() const { return false; }
   /// Counts what a replay of recorded work sends.
   virtual void count_replay(const CommCounts&) {}
 };

@@ -51,8 +51,8 @@ class CudaCommunicator final : public Communicator {
     run({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root},
         [&] { meeting_->broadcast(buffer, root); });
   }
-  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
-    run({.kind = CommKind::reduce_scatter, .in = in, .out = out}, [&] { meeting_->reduce_scatter(in, out); });
+  std::unique_ptr<CommWork> start_reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
+    return start({.kind = CommKind::reduce_scatter, .in = in, .out = out}, [&] { meeting_->reduce_scatter(in, out); });
   }
   std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
     return start({.kind = CommKind::all_gather, .in = in, .out = out}, [&] { meeting_->all_gather(in, out); });

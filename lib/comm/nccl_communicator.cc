@@ -91,16 +91,15 @@ class NcclCommunicator final : public Communicator {
       return ncclBroadcast(b.data, b.data, bytes(b), ncclUint8, root, comm, stream);
     })->wait();
   }
-  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
-    const auto type = type_of_sum(in);
+  std::unique_ptr<CommWork> start_reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
     const CommCall call{.kind = CommKind::reduce_scatter, .in = in, .out = out};
-    const bool by_tree = is_of_tree(call);
-    if (!by_tree && (!type || !spans_processes_)) return others_->reduce_scatter(in, out);
-    meeting_->reduce_scatter(in, out);
-    if (by_tree) return give(call, [&](cudaStream_t) { tree_->give(call); })->wait();
-    give_nccl(call, "ncclReduceScatter", [&](ncclComm_t comm, cudaStream_t stream) {
+    if (is_of_tree(call)) return start_by_tree(call, meeting_->start_reduce_scatter(in, out));
+    const auto type = type_of_sum(in);
+    if (!type || !spans_processes_) return others_->start_reduce_scatter(in, out);
+    const auto give = [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclReduceScatter(in.data, out.data, count(out), *type, ncclSum, comm, stream);
-    })->wait();
+    };
+    return start(call, "ncclReduceScatter", meeting_->start_reduce_scatter(in, out), give);
   }
   std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
     if (!spans_processes_) return others_->start_all_gather(in, out);
@@ -147,6 +146,8 @@ class NcclCommunicator final : public Communicator {
     return ways;
   }
   bool can_be_recorded(DType dtype) const override { return tree_ ? can_sum(dtype) : dtype == DType::f32; }
+  // In one process others carry what isn't summed.
+  bool can_all_be_recorded() const override { return spans_processes_ && can_be_recorded(DType::f32); }
   void count_replay(const CommCounts& counts) override {
     replayed_ += counts;
     group_->expect(place_, device_.stream());

@@ -119,9 +119,10 @@ class StagedCommunicator final : public Communicator {
     in_place({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root},
              [&](const CommBuffer& staged) { host_->broadcast(staged, root); });
   }
-  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
+  std::unique_ptr<CommWork> start_reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
     from_to({.kind = CommKind::reduce_scatter, .in = in, .out = out},
             [&](const CommBuffer& from, const CommBuffer& to) { host_->reduce_scatter(from, to); });
+    return std::make_unique<Done>();
   }
   std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
     from_to({.kind = CommKind::all_gather, .in = in, .out = out},

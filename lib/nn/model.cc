@@ -42,7 +42,7 @@ void Model::visit_tied(const Component::TiedVisitor& visit) {
   if (head_ != nullptr) head_->visit_tied(visit);
 }
 
-void Model::take_in(Component& component, const std::string& prefix, bool here, Beginnings& beginnings) {
+void Model::take_in(Component& component, const std::string& prefix, int stage, bool here, Beginnings& beginnings) {
   component.visit_parameters(
       [&](const std::string& name, Parameter& parameter, const Initializer& initializer) {
         const auto number = static_cast<uint32_t>(beginnings.size());
@@ -58,9 +58,11 @@ void Model::take_in(Component& component, const std::string& prefix, bool here, 
         states_.push_back(&state);
       },
       prefix);
-  component.visit_tied([&](const std::string& name,
-                           Parameter& parameter) { tied_names_.push_back({.name = name, .parameter = &parameter}); },
-                       prefix);
+  component.visit_tied(
+      [&](const std::string& name, Parameter& parameter) {
+        tied_names_.push_back({.name = name, .parameter = &parameter, .stage = stage});
+      },
+      prefix);
 }
 
 void Model::hold(Parameter& parameter, const std::string& name) {
@@ -87,9 +89,10 @@ Model::FlatSizes Model::lay_out(const StageRanges& part, Beginnings& beginnings)
   Held before;
   for (int i = 0; i < stage_count(); ++i) {
     Stage& stage = stages_[static_cast<size_t>(i)];
-    take_in(*stage.module, stage.prefix, range != placed_.end() && range->begin <= i, beginnings);
+    take_in(*stage.module, stage.prefix, i, range != placed_.end() && range->begin <= i, beginnings);
     const bool is_last = i + 1 == stage_count();
-    if (is_last && head_ != nullptr) take_in(*head_, {}, has_end(), beginnings);
+    if (is_last && head_ != nullptr) take_in(*head_, {}, i, has_end(), beginnings);
+    stage_ends_.push_back(static_cast<int>(parameters_.size()));
     if (range == placed_.end() || i + 1 < range->end) continue;
     held_by_range_.push_back(held() - before);
     before = held();
@@ -97,8 +100,8 @@ Model::FlatSizes Model::lay_out(const StageRanges& part, Beginnings& beginnings)
   }
   own_parameters_ = parameters_.size();
   own_frozen_ = frozen_parameters_.size();
-  for (const auto& [name, parameter] : tied_names_)
-    if (parameter->index() < 0) hold(*parameter, parameter->name());
+  for (const TiedName& tied : tied_names_)
+    if (tied.parameter->index() < 0) hold(*tied.parameter, tied.parameter->name());
   offsets_ = offsets_of(parameters_);
   frozen_offsets_ = offsets_of(frozen_parameters_);
   own_elements_ = offsets_[own_parameters_];
@@ -108,20 +111,27 @@ Model::FlatSizes Model::lay_out(const StageRanges& part, Beginnings& beginnings)
 void Model::place(Device& device, const InitializationOptions& options, DType compute, const StageRanges& part) {
   Beginnings beginnings;
   const auto [trained, frozen] = lay_out(part, beginnings);
-  const TensorOptions values{.purpose = MemoryPurpose::weights};
-  weights_ = Tensor::zeros(device, {trained}, values);
-  if (frozen > 0) frozen_weights_ = Tensor::zeros(device, {frozen}, values);
+  device_ = &device;
+  weights_ = Tensor::zeros(device, {trained}, {.purpose = MemoryPurpose::weights});
   bind_gradients(Tensor::zeros(device, {trained}, {.purpose = MemoryPurpose::gradients}));
-  if (compute != DType::f32) {
-    const TensorOptions copies{.dtype = compute, .purpose = MemoryPurpose::weights};
-    weight_copies_ = Tensor::zeros(device, {trained}, copies);
-    if (frozen > 0) frozen_copies_ = Tensor::zeros(device, {frozen}, copies);
-  }
+  if (compute != DType::f32)
+    weight_copies_ = Tensor::zeros(device, {trained}, {.dtype = compute, .purpose = MemoryPurpose::weights});
   bind_parameters();
-  begin_parameters(options, beginnings);
+  begin_parameters(parameters_, options, beginnings);
   refresh_copies();
-  refresh_frozen_copies();
+  place_frozen(frozen, options, compute, beginnings);
   place_states(device);
+}
+
+void Model::place_frozen(int64_t elements, const InitializationOptions& options, DType compute,
+                         const Beginnings& beginnings) {
+  if (elements == 0) return;
+  frozen_weights_ = Tensor::zeros(device(), {elements}, {.purpose = MemoryPurpose::weights});
+  if (compute != DType::f32)
+    frozen_copies_ = Tensor::zeros(device(), {elements}, {.dtype = compute, .purpose = MemoryPurpose::weights});
+  bind_frozen();
+  begin_parameters(frozen_parameters_, options, beginnings);
+  refresh_frozen_copies();
 }
 
 void Model::place_beside(Device& device, const Model& lender) {
@@ -130,6 +140,7 @@ void Model::place_beside(Device& device, const Model& lender) {
   const int64_t lent_frozen = lender.frozen_weights_.defined() ? lender.frozen_weights_.elements() : 0;
   DPTRAIN_CHECK(trained == lender.weights().elements() && frozen == lent_frozen, "{} and {} elements beside {} and {}",
                 trained, frozen, lender.weights().elements(), lent_frozen);
+  device_ = &device;
   const auto seen = [&device](const Tensor& lent) { return lent.defined() ? lent.seen_from(device) : Tensor(); };
   weights_ = seen(lender.weights_);
   weight_copies_ = seen(lender.weight_copies_);
@@ -137,6 +148,7 @@ void Model::place_beside(Device& device, const Model& lender) {
   frozen_copies_ = seen(lender.frozen_copies_);
   bind_gradients(lender.gradients().seen_from(device));
   bind_parameters();
+  bind_frozen();
   place_states(device);
 }
 
@@ -145,6 +157,9 @@ void Model::bind_parameters() {
     parameter->bind(window_of(*parameter, weights_));
     if (weight_copies_.defined()) parameter->bind_copy(window_of(*parameter, weight_copies_));
   }
+}
+
+void Model::bind_frozen() {
   for (Parameter* parameter : frozen_parameters_) {
     const int64_t begin = frozen_offsets_[static_cast<size_t>(parameter->index())];
     const auto window = [&](const Tensor& flat) { return flat.window(begin, parameter->shape(), parameter->layout()); };
@@ -153,9 +168,10 @@ void Model::bind_parameters() {
   }
 }
 
-void Model::begin_parameters(const InitializationOptions& options, const Beginnings& beginnings) {
-  if (!weights_.device().computes()) return;
-  const auto begin = [&](const Parameter* parameter) {
+void Model::begin_parameters(std::span<Parameter* const> parameters, const InitializationOptions& options,
+                             const Beginnings& beginnings) const {
+  if (!device().computes()) return;
+  for (const Parameter* parameter : parameters) {
     const Beginning& beginning = beginnings.at(parameter);
     const KeyedRandom random(options.seed, RandomPurpose::initialize, 0, beginning.number);
     Initializer initializer = beginning.initializer;
@@ -164,9 +180,7 @@ void Model::begin_parameters(const InitializationOptions& options, const Beginni
     else if (options.zero_biases && initializer.kind != Initializer::Kind::constant)
       initializer = Initializer::constant(0);
     write_values(parameter->value(), initial_values(initializer, parameter->shape(), random));
-  };
-  std::ranges::for_each(parameters_, begin);
-  std::ranges::for_each(frozen_parameters_, begin);
+  }
 }
 
 void Model::place_states(Device& device) {

@@ -38,6 +38,7 @@ struct ParameterRun {
   int end_parameter = 0;
   int64_t begin = 0;
   int64_t end = 0;
+  int64_t padding = 0;  ///< elements of 0 behind these that gradients held by runs have in memory
 };
 
 /// A whole model: an ordered list of stages, so that it can be cut between any two of them, and its memory on one
@@ -64,6 +65,20 @@ class Model {
   void place(Device& device, const InitializationOptions& options, DType compute = DType::f32,
              const StageRanges& part = {{}});
 
+  /// In place of `place`, of trained weights that others keep. Each run of them has memory here from `hold_weights` to
+  /// `release_weights`, and gradients as `hold_gradients_by_runs` has them. Frozen weights lie here as ever.
+  struct WeightRuns {
+    /// Cuts the parameters, whose places are known by then, into runs; all of them, each in one.
+    std::function<std::vector<ParameterRun>(const Model&)> cut;
+    /// Given the first values of each run, flat, in order and one in memory at a time.
+    std::function<void(const ParameterRun&, const Tensor& weights)> begun;
+  };
+  void place_by_runs(Device& device, const InitializationOptions& options, DType compute, const WeightRuns& runs);
+  /// Operators compute with these values of a run, flat, or copies of them in half precision; the other is undefined.
+  void hold_weights(const ParameterRun& run, const Tensor& weights, const Tensor& copies);
+  /// A run has no memory from here on; `take` is to hold it when it is about to be read.
+  void release_weights(const ParameterRun& run, const std::function<void()>& take);
+
   /// Makes it compute with the weights of `lender`, a whole model like it, as `device` sees them; running states are
   /// its own. Before a backward pass gradients are to be bound. In place of `place`.
   void place_beside(Device& device, const Model& lender);
@@ -86,6 +101,8 @@ class Model {
   using StageHook = std::function<void(int stage, const Tensor& output, const ForwardContext&)>;
   void watch_stages(StageHook hook) { stage_hook_ = std::move(hook); }
 
+  /// Parameters [first, end) by index that a stage has of its own, of a whole model; the head's are the last stage's.
+  std::pair<int, int> parameters_of_stage(int index) const;
   int stage_count() const { return static_cast<int>(stages_.size()); }
   Module& stage(int index) { return *stages_[static_cast<size_t>(index)].module; }
   /// What comes after the last stage; null where that makes the output.
@@ -131,13 +148,17 @@ class Model {
   struct TiedName {
     std::string name;
     Parameter* parameter;
+    int stage;  ///< that uses it by this name; the head's is the last one
   };
   const std::vector<TiedName>& tied_names() const { return tied_names_; }
   /// Elements that are trained, padding of layouts not counted.
   int64_t parameter_elements() const;
 
-  Device& device() const { return weights_.device(); }
+  Device& device() const { return *device_; }
+  /// Of the flat buffers that the trained weights fill, padding included.
+  int64_t elements() const { return offsets_.back(); }
   /// All trained weights, flat, padding included; the same for gradients, and for running states (which may be empty).
+  /// Undefined where they are placed, or held, by runs.
   const Tensor& weights() const { return weights_; }
   const Tensor& gradients() const { return gradients_; }
   /// Elements [begin, end) of them, all within one run where gradients are held by runs, and written then.
@@ -184,8 +205,8 @@ class Model {
     uint32_t number = 0;
   };
   using Beginnings = std::unordered_map<const Parameter*, Beginning>;
-  /// Notes what a piece of the model has; `here`: it is placed.
-  void take_in(Component& component, const std::string& prefix, bool here, Beginnings& beginnings);
+  /// Notes what a piece of a stage has; `here`: it is placed.
+  void take_in(Component& component, const std::string& prefix, int stage, bool here, Beginnings& beginnings);
   /// Adds it to the trained or the frozen ones.
   void hold(Parameter& parameter, const std::string& name);
   /// Elements of flat buffers.
@@ -195,9 +216,14 @@ class Model {
   };
   /// Takes in the stages of `part` and lays out their parameters.
   FlatSizes lay_out(const StageRanges& part, Beginnings& beginnings);
-  void begin_parameters(const InitializationOptions& options, const Beginnings& beginnings);
+  void begin_parameters(std::span<Parameter* const> parameters, const InitializationOptions& options,
+                        const Beginnings& beginnings) const;
+  /// Gives frozen weights memory and their first values.
+  void place_frozen(int64_t elements, const InitializationOptions& options, DType compute,
+                    const Beginnings& beginnings);
   /// Binds values and copies to the flat buffers.
   void bind_parameters();
+  void bind_frozen();
   void place_states(Device& device);
   Variable through_stages(const Variable& x, const ForwardContext& context, const StageRange& range);
   const StageRange& only_range() const;
@@ -205,7 +231,9 @@ class Model {
   std::vector<Stage> stages_;
   std::unique_ptr<Head> head_;
   StageHook stage_hook_;
+  Device* device_ = nullptr;
   StageRanges placed_;
+  std::vector<int> stage_ends_;  ///< parameters before the end of each stage
   std::vector<Held> held_by_range_;
   std::vector<Parameter*> parameters_;
   std::vector<Parameter*> frozen_parameters_;

@@ -26,14 +26,15 @@ void Model::hold_gradients_by_runs(std::vector<ParameterRun> runs) {
 
 void Model::take_gradients_of(GradientRun& held) {
   const ParameterRun& run = held.run;
-  held.gradients = Tensor::empty(device(), {run.end - run.begin}, {.purpose = MemoryPurpose::gradients});
+  held.gradients = Tensor::empty(device(), {run.end + run.padding - run.begin}, {.purpose = MemoryPurpose::gradients});
   for (int p = run.first_parameter; p < run.end_parameter; ++p) {
     Parameter& parameter = *parameters_[static_cast<size_t>(p)];
     parameter.bind_gradient(window_of(parameter, held.gradients, run.begin));
     // An operator writes all of a gradient, but not what lies between it and the next.
     const int64_t end = offset(parameter) + parameter.gradient().storage_elements();
-    const int64_t next = p + 1 < run.end_parameter ? offset(*parameters_[static_cast<size_t>(p) + 1]) : run.end;
-    held.gradients.window(end - run.begin, {next - end}, Layout::plain).fill_zero();
+    const int64_t next =
+        p + 1 < run.end_parameter ? offset(*parameters_[static_cast<size_t>(p) + 1]) : run.end + run.padding;
+    if (next > end) held.gradients.window(end - run.begin, {next - end}, Layout::plain).fill_zero();
   }
 }
 
@@ -49,7 +50,7 @@ Tensor Model::gradients(int64_t begin, int64_t end) const {
   };
   if (gradients_.defined()) return window(gradients_, 0);
   for (const auto& [run, gradients] : gradient_runs_)
-    if (run.begin <= begin && end <= run.end && gradients.defined()) return window(gradients, run.begin);
+    if (run.begin <= begin && end <= run.end + run.padding && gradients.defined()) return window(gradients, run.begin);
   DPTRAIN_CHECK(false, "elements {} to {} are no part of a run of gradients that has memory", begin, end);
   return {};
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -24,32 +25,53 @@ ByName by_name(const std::vector<NamedValues>& values) {
   return map;
 }
 
-/// A tensor of a model's state.
+/// A tensor of a model's state: one that is there, or a trained parameter, which may have to be read.
 struct NamedTensor {
   std::string name;
   Tensor tensor;
+  const Parameter* trained = nullptr;
   std::string tied_to = {};  ///< as of NamedValues
 };
+
+NamedTensor named(const std::string& name, const Parameter& parameter) {
+  if (parameter.is_frozen()) return {.name = name, .tensor = parameter.value()};
+  return {.name = name, .tensor = {}, .trained = &parameter};
+}
 
 std::vector<NamedTensor> state_of(const Model& model) {
   std::vector<NamedTensor> state;
   for (const auto& own : {model.own_parameters(), model.own_frozen_parameters()})
-    for (const Parameter* parameter : own) state.push_back({parameter->name(), parameter->value()});
-  for (const RunningState* running : model.states()) state.push_back({running->name, running->value});
-  for (const auto& [name, parameter] : model.tied_names())
-    state.push_back({name, parameter->value(), parameter->name()});
+    for (const Parameter* parameter : own) state.push_back(named(parameter->name(), *parameter));
+  for (const RunningState* running : model.states()) state.push_back({.name = running->name, .tensor = running->value});
+  for (const Model::TiedName& tied : model.tied_names()) {
+    state.push_back(named(tied.name, *tied.parameter));
+    state.back().tied_to = tied.parameter->name();
+  }
   return state;
 }
 
-NamedValues plain_values(const NamedTensor& of) {
-  const Tensor plain = ops::reorder(of.tensor, Layout::plain, MemoryPurpose::workspace);
-  return {of.name, of.tensor.shape(), plain.values(), of.tied_to};
+std::optional<NamedValues> plain_values(const NamedTensor& of, const ReadParameter& read = {}) {
+  Tensor tensor = of.tensor;
+  if (of.trained != nullptr) tensor = read ? read(*of.trained) : of.trained->value();
+  if (!tensor.defined()) return std::nullopt;
+  const Tensor plain = ops::reorder(tensor, Layout::plain, MemoryPurpose::workspace);
+  return NamedValues{of.name, tensor.shape(), plain.values(), of.tied_to};
 }
 
 void load(const ByName& values, const std::string& name, const Tensor& to) {
   const auto found = values.find(name);
   DPTRAIN_CHECK(found != values.end() && found->second->shape == to.shape(), "no values of {} for {}", to.text(), name);
   ops::reorder_into(Tensor::from(to.device(), to.shape(), found->second->values, MemoryPurpose::workspace), to);
+}
+
+/// To where the parameter is, or through a tensor that is written from there.
+void load_parameter(const ByName& values, const Parameter& parameter, const std::string& prefix,
+                    const WriteParameter& write, Device& device) {
+  if (!write) return load(values, prefix + parameter.name(), parameter.value());
+  const int64_t elements = storage_elements(parameter.shape(), parameter.layout());
+  const Tensor flat = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::workspace});
+  load(values, prefix + parameter.name(), flat.window(0, parameter.shape(), parameter.layout()));
+  write(parameter, flat);
 }
 
 Tensor window_of(const Model& model, const Parameter& parameter, const Tensor& flat) {
@@ -71,32 +93,48 @@ std::string advice_for_absent(const std::string& name, const std::vector<std::st
 
 }  // namespace
 
-std::vector<NamedValues> state_dict(const Model& model) {
+std::vector<NamedValues> state_dict(const Model& model, const ReadParameter& read) {
   std::vector<NamedValues> state;
-  for (const NamedTensor& tensor : state_of(model)) state.push_back(plain_values(tensor));
+  for (const NamedTensor& tensor : state_of(model))
+    if (auto values = plain_values(tensor, read)) state.push_back(std::move(*values));
   return state;
 }
 
-void for_each_state(const Model& model, const std::function<void(const NamedValues&)>& take) {
+void for_each_state(const Model& model, const std::function<void(const NamedValues&)>& take,
+                    const ReadParameter& read) {
   std::vector<NamedTensor> state = state_of(model);
   std::ranges::sort(state, {}, &NamedTensor::name);
-  for (const NamedTensor& tensor : state) take(plain_values(tensor));
+  for (const NamedTensor& tensor : state)
+    if (const auto values = plain_values(tensor, read)) take(*values);
 }
 
-void load_state_dict(Model& model, const std::vector<NamedValues>& state) {
+void load_state_dict(Model& model, const std::vector<NamedValues>& state, const WriteParameter& write) {
   const ByName values = by_name(state);
-  for (const auto* parameters : {&model.parameters(), &model.frozen_parameters()})
-    for (const Parameter* parameter : *parameters) load(values, parameter->name(), parameter->value());
+  for (const Parameter* parameter : model.parameters()) load_parameter(values, *parameter, "", write, model.device());
+  for (const Parameter* parameter : model.frozen_parameters()) load(values, parameter->name(), parameter->value());
   for (const RunningState* running : model.states()) load(values, running->name, running->value);
   model.refresh_copies();
   model.refresh_frozen_copies();
 }
 
-std::vector<NamedValues> values_by_parameter(const Model& model, const Tensor& flat, const std::string& prefix) {
+std::vector<NamedValues> values_by_parameter(const Model& model, const ReadParameter& read, const std::string& prefix) {
   std::vector<NamedValues> values;
-  for (const Parameter* parameter : model.own_parameters())
-    values.push_back(plain_values({prefix + parameter->name(), window_of(model, *parameter, flat)}));
+  for (const Parameter* parameter : model.own_parameters()) {
+    const NamedTensor one{.name = prefix + parameter->name(), .tensor = {}, .trained = parameter};
+    if (auto found = plain_values(one, read)) values.push_back(std::move(*found));
+  }
   return values;
+}
+
+void load_by_parameter(const Model& model, const WriteParameter& write, const std::vector<NamedValues>& values,
+                       const std::string& prefix) {
+  const ByName map = by_name(values);
+  for (const Parameter* parameter : model.parameters()) load_parameter(map, *parameter, prefix, write, model.device());
+}
+
+std::vector<NamedValues> values_by_parameter(const Model& model, const Tensor& flat, const std::string& prefix) {
+  return values_by_parameter(
+      model, [&](const Parameter& parameter) { return window_of(model, parameter, flat); }, prefix);
 }
 
 void load_by_parameter(const Model& model, const Tensor& flat, const std::vector<NamedValues>& values,

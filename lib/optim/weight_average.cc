@@ -4,22 +4,18 @@
 
 namespace dptrain::optim {
 
-WeightAverage::WeightAverage(const nn::Model& model, double decay)
-    : decay_(decay),
-      average_(Tensor::empty(model.device(), model.weights().shape(), {.purpose = MemoryPurpose::optimizer})) {
-  restart(model);
+WeightAverage::WeightAverage(const Tensor& weights, double decay)
+    : decay_(decay), average_(Tensor::empty(weights.device(), weights.shape(), {.purpose = MemoryPurpose::optimizer})) {
+  restart(weights);
 }
 
-void WeightAverage::follow(const nn::Model& model) {
-  ops::approach(average_, model.weights(), static_cast<float>(1 - decay_));
-}
+void WeightAverage::follow(const Tensor& weights) { ops::approach(average_, weights, static_cast<float>(1 - decay_)); }
 
-void WeightAverage::swap_with(nn::Model& model) {
-  const Tensor kept = Tensor::empty(model.device(), average_.shape(), {.purpose = MemoryPurpose::workspace});
+void WeightAverage::swap_with(const Tensor& weights) {
+  const Tensor kept = Tensor::empty(weights.device(), weights.shape(), {.purpose = MemoryPurpose::workspace});
   kept.copy_from(average_);
-  average_.copy_from(model.weights());
-  model.weights().copy_from(kept);
-  model.refresh_copies();
+  average_.copy_from(weights);
+  weights.copy_from(kept);
 }
 
 }  // namespace dptrain::optim

@@ -1,23 +1,24 @@
 #pragma once
 
-#include "nn/model.h"
+#include "tensor/tensor.h"
 
 namespace dptrain::optim {
 
-/// The exponential moving average of a model's weights: average += (1 - decay) * (weights - average) after each step
-/// (Polyak and Juditsky, 1992; as timm's and torch.optim.swa_utils' EMA). Begins at the model's weights.
+/// The exponential moving average of weights that lie flat: average += (1 - decay) * (weights - average) after each
+/// step (Polyak and Juditsky, 1992; as timm's and torch.optim.swa_utils' EMA). Begins at the weights.
 class WeightAverage {
  public:
-  WeightAverage(const nn::Model& model, double decay);
+  WeightAverage(const Tensor& weights, double decay);
 
-  /// Begins again at the model's weights.
-  void restart(const nn::Model& model) { average_.copy_from(model.weights()); }
+  /// Begins again at these weights.
+  void restart(const Tensor& weights) { average_.copy_from(weights); }
   /// After an optimizer step.
-  void follow(const nn::Model& model);
-  /// Makes the average the model's weights and its weights the average: before an evaluation, and once more after it.
-  void swap_with(nn::Model& model);
+  void follow(const Tensor& weights);
+  /// Makes the average the weights and the weights the average: before an evaluation, and once more after it. Copies of
+  /// the weights are the caller's.
+  void swap_with(const Tensor& weights);
 
-  /// Flat, as the weights lie.
+  /// As the weights lie.
   const Tensor& values() const { return average_; }
 
  private:

@@ -37,27 +37,15 @@ ReplicaDuties duties_of(int world_rank, const StrategyContext& context, const Dd
   return duties;
 }
 
-/// Of the batch and its parts on all ranks of this process, which each of them sees alike; and whether `device` shows
-/// what it does, which all do in the same steps.
-StepRecorder::Signature sizes_of_all(const Batch& batch, const Device& device) {
-  StepRecorder::Signature signature = {batch.samples, device.timeline() != nullptr ? 1 : 0};
-  for (const MicroBatch& micro : batch.micro_batches)
-    for (const BatchPart& part : micro.parts)
-      for (const auto& labels : part.targets) signature.push_back(static_cast<int64_t>(labels.size()));
-  return signature;
-}
-
 }  // namespace
 
 Ddp::Ddp(const StrategyContext& context, const Options& options)
     : ReplicatedStrategy(
           context, [&](int world_rank) { return ReplicaPart{.duties = duties_of(world_rank, context, options)}; }),
       find_unused_(options.find_unused),
-      is_of_text_(context.replica.input.text.has_value()),
+      recorded_(team(), context.replica.input.text.has_value()),
       steps_(team(), context.replica.steps_in_flight) {
-  recorded_counts_.resize(static_cast<size_t>(ranks()));
-  agreements_.resize(recorded_counts_.size());
-  has_summed_.resize(recorded_counts_.size());
+  has_summed_.resize(static_cast<size_t>(ranks()));
   for (int rank = 0; rank < ranks(); ++rank) sums_between_parts_ |= team().device(rank).can_record();
   BucketOptions buckets = options.buckets;
   buckets.leave_out_last = leaves_last_sum_out();
@@ -98,13 +86,8 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
 }
 
 void Ddp::agree_on_recording() {
-  if (team().world_size() == 1 || team().is_logged()) return;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    if (!records_sums(rank)) continue;
-    auto& agreement = agreements_[static_cast<size_t>(rank)];
-    agreement = std::make_unique<RecordingAgreement>(team().host_communicator(rank));
-    replica(rank).agree_on_recording_by([to = agreement.get()](StepRecorder::How own) { return to->of_all(own); });
-  }
+  for (int rank = 0; rank < ranks(); ++rank)
+    if (records_sums(rank)) recorded_.join(rank, replica(rank));
 }
 
 void Ddp::defer_updates() {
@@ -155,12 +138,10 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   } else if (!deferred_.empty()) {
     step_with_deferred_update(rank, parts);
   } else if (records_sums(rank)) {
-    // Of images every rank's sizes follow from how the batch is shared out.
-    if (auto& agreement = agreements_[static_cast<size_t>(rank)])
-      agreement->begin_step(is_of_text_ ? std::nullopt : std::optional(sizes_of_all(batch, own.device())));
-    // Ranks that log what they would do tell each other nothing: they go by the sizes of all.
-    step_with_recorded_sums(rank, parts,
-                            team().is_logged() ? sizes_of_all(batch, own.device()) : StepRecorder::Signature(), update);
+    recorded_.run(rank, own, parts, batch, [&](StepRecorder::How how) {
+      sum_recorded(rank, parts, how);
+      update();
+    });
   } else if (!compressions_.empty()) {
     reduce_unrecorded(rank, parts);
     update();
@@ -180,35 +161,15 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   end_step(rank);
 }
 
-void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const StepRecorder::Signature& signature,
-                                  const std::function<void()>& update) {
-  Replica& own = replica(rank);
-  Communicator& communicator = team().communicator(rank);
-  const CommCounts before = communicator.counts();
-  const auto give = [&](StepRecorder::How giving) {
-    if (giving == StepRecorder::How::recorded) {
-      // All ranks record at once: the sums go into the graphs of all of them.
-      communicator.barrier();
-      reduce_in_buckets(rank, parts);
-      communicator.barrier();
-    } else {
-      compute(rank, parts, {});
-      wait_until_idle(rank);
-      if (compressions_.empty())
-        communicator.all_reduce(comm_buffer(own.model().gradients()));
-      else
-        reduce_all_buckets(rank);
-      wait_until_idle(rank);
-    }
-    update();
-  };
-  const auto how = own.run_part(0, parts, give, signature);
-  CommCounts& of_replay = recorded_counts_[static_cast<size_t>(rank)];
-  if (how == StepRecorder::How::recorded) {
-    of_replay = communicator.counts() - before;
-  } else if (how == StepRecorder::How::replayed) {
-    communicator.count_replay(of_replay);
-  }
+void Ddp::sum_recorded(int rank, const StepParts& parts, StepRecorder::How how) {
+  if (how == StepRecorder::How::recorded) return reduce_in_buckets(rank, parts);
+  compute(rank, parts, {});
+  wait_until_idle(rank);
+  if (compressions_.empty())
+    team().communicator(rank).all_reduce(comm_buffer(replica(rank).model().gradients()));
+  else
+    reduce_all_buckets(rank);
+  wait_until_idle(rank);
 }
 
 void Ddp::compute(int rank, const StepParts& parts, const GradientReadyHook& ready) {

@@ -6,7 +6,7 @@
 #include "parallel/gradient_buckets.h"
 #include "parallel/gradient_compression.h"
 #include "parallel/owned_updates.h"
-#include "parallel/recording_agreement.h"
+#include "parallel/recorded_exchanges.h"
 #include "parallel/replicated_strategy.h"
 #include "parallel/steps_under_way.h"
 
@@ -53,9 +53,8 @@ class Ddp final : public ReplicatedStrategy {
   void step_with_deferred_update(int rank, const StepParts& parts);
   /// A step whose update is dealt out.
   void step_with_owners(int rank, const StepParts& parts);
-  /// A step whose sums are part of what is recorded.
-  void step_with_recorded_sums(int rank, const StepParts& parts, const StepRecorder::Signature& signature,
-                               const std::function<void()>& update);
+  /// Forward, backward and sums of a step whose sums are part of what is recorded.
+  void sum_recorded(int rank, const StepParts& parts, StepRecorder::How how);
   /// Forward and backward of a rank.
   void compute(int rank, const StepParts& parts, const GradientReadyHook& ready);
   /// The same, with sums of buckets of gradients started as they are completed.
@@ -75,16 +74,14 @@ class Ddp final : public ReplicatedStrategy {
   void reduce_unrecorded(int rank, const StepParts& parts);
 
   bool find_unused_;
-  bool is_of_text_;
   std::vector<std::unique_ptr<GradientCompression>> compressions_;  ///< by rank; empty where there is none
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
   std::vector<std::unique_ptr<OwnedUpdates>> updates_;     ///< by rank; empty where every rank updates everything
   std::vector<std::unique_ptr<DeferredUpdate>> deferred_;  ///< by rank; empty where steps end with their update
   /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.
   bool sums_between_parts_ = false;
-  std::vector<CommCounts> recorded_counts_;                      ///< by rank: of one replay
-  std::vector<char> has_summed_;                                 ///< by rank, between recorded parts
-  std::vector<std::unique_ptr<RecordingAgreement>> agreements_;  ///< by rank; null for who records alone
+  std::vector<char> has_summed_;  ///< by rank, between recorded parts
+  RecordedExchanges recorded_;
   StepsUnderWay steps_;
 };
 

@@ -17,7 +17,7 @@ constexpr double kLeastDeferredMb = 0.0625;
 
 int64_t bytes_of(const nn::Model& model, int first, int end) {
   const auto& parameters = model.parameters();
-  const int64_t total = model.weights().elements();
+  const int64_t total = model.elements();
   const int64_t from = model.offset(*parameters[static_cast<size_t>(first)]);
   const int64_t to =
       end < static_cast<int>(parameters.size()) ? model.offset(*parameters[static_cast<size_t>(end)]) : total;

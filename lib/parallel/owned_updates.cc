@@ -4,16 +4,13 @@
 #include <iterator>
 #include <set>
 
+#include "base/check.h"
 #include "ops/clip.h"
 #include "ops/square_sum.h"
 #include "parallel/comm_buffer.h"
 
 namespace dptrain::parallel {
 namespace {
-
-Tensor window_of(const Tensor& flat, const OwnedRange& range) {
-  return flat.window(range.begin, {range.elements()}, Layout::plain);
-}
 
 /// Whether a parameter lies in more than one range.
 bool cut_parameters(const nn::Model& model, const std::vector<OwnedRange>& ranges) {
@@ -29,31 +26,44 @@ OwnedUpdates::OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseCl
     : model_(model),
       communicator_(communicator),
       clock_(clock),
-      ranges_(options.ranges),
+      values_(model, communicator, options.ranges),
       clip_norm_(options.clip_norm),
       observer_(options.observer),
       norms_(options.optimizer, model.device(), std::ssize(model.parameters())),
-      cuts_parameters_(cut_parameters(model, ranges_)) {
-  const auto flat = optim::FlatWeights::of(model);
+      cuts_parameters_(cut_parameters(model, options.ranges)) {
+  const auto flat = options.own ? options.own->flat : optim::FlatWeights::of(model);
   // A rank that owns nothing knows what is kept, too.
   for (const auto& kept : options.optimizer.make(flat.range(0, 0))->state()) state_names_.push_back(kept.name);
-  for (size_t i = 0; i < ranges_.size(); ++i) {
-    const OwnedRange& range = ranges_[i];
-    if (range.owner == communicator.rank() && range.elements() > 0)
-      own_.push_back({.range = i, .optimizer = options.optimizer.make(flat.range(range.begin, range.end))});
+  std::vector<Slice> slices;
+  for (size_t i = 0; i < ranges().size(); ++i) {
+    const OwnedRange& range = ranges()[i];
+    if (range.owner != communicator.rank() || range.elements() == 0) continue;
+    if (options.own) {
+      slices.push_back({.range = i, .begin = options.own->begins[slices.size()]});
+      continue;
+    }
+    const auto part = flat.range(range.begin, range.end);
+    own_.push_back({.flat = part, .optimizer = options.optimizer.make(part), .slices = {{.range = i, .begin = 0}}});
   }
+  if (options.own)
+    own_.push_back({.flat = flat, .optimizer = options.optimizer.make(flat), .slices = std::move(slices)});
   if (clip_norm_) squares_ = ops::no_squares(model.device());
+}
+
+Tensor OwnedUpdates::window_of(const Tensor& flat, const Slice& slice) const {
+  return flat.window(slice.begin, {ranges()[slice.range].elements()}, Layout::plain);
 }
 
 void OwnedUpdates::update(optim::OptimizerStep step, optim::LossScale* loss_scale) {
   const InPhase updating(clock_, Phase::optimizer);
   if (clips()) squares_.fill_zero();
-  for (const Own& own : own_) {
-    const Tensor gradients = window_of(model_.gradients(), ranges_[own.range]);
-    if (observer_ != nullptr) observer_->on_gradients(model_, gradients, ranges_[own.range].begin);
-    if (loss_scale != nullptr) loss_scale->look_at(gradients);
-    if (clips()) ops::add_squares(gradients, squares_);
-  }
+  for (const Own& own : own_)
+    for (const Slice& slice : own.slices) {
+      const Tensor gradients = window_of(own.flat.gradients, slice);
+      if (observer_ != nullptr) observer_->on_gradients(model_, gradients, ranges()[slice.range].begin);
+      if (loss_scale != nullptr) loss_scale->look_at(gradients);
+      if (clips()) ops::add_squares(gradients, squares_);
+    }
   agree(loss_scale);
   if (clips()) step.control.gradient_factor = ops::clip_factor(squares_, *clip_norm_, step.control.gradient_factor);
   norms_.measure(step, [&](const Tensor& squares) {
@@ -73,54 +83,60 @@ void OwnedUpdates::agree(optim::LossScale* loss_scale) {
 
 void OwnedUpdates::share(const OwnedRange& range) {
   const InPhase communicating(clock_, Phase::communication);
-  if (range.elements() > 0) communicator_.broadcast(comm_buffer(window_of(model_.weights(), range)), range.owner);
+  if (range.elements() == 0) return;
+  communicator_.broadcast(comm_buffer(model_.weights().window(range.begin, {range.elements()}, Layout::plain)),
+                          range.owner);
 }
 
 void OwnedUpdates::share_all() {
-  for (const OwnedRange& range : ranges_) share(range);
+  for (const OwnedRange& range : ranges()) share(range);
+}
+
+DealtOutValues::OwnValues OwnedUpdates::own_values(const std::function<Tensor(const Own&)>& flat_of) const {
+  return [this, flat_of](size_t range) {
+    for (const Own& own : own_)
+      for (const Slice& slice : own.slices)
+        if (slice.range == range) return window_of(flat_of(own), slice);
+    DPTRAIN_CHECK(false, "range {} is another rank's", range);
+    return Tensor();
+  };
 }
 
 std::vector<nn::NamedValues> OwnedUpdates::gather_state() {
   std::vector<nn::NamedValues> state;
   for (size_t k = 0; k < state_names_.size(); ++k) {
-    const bool gathers = communicator_.rank() == 0;
-    Tensor whole;
-    if (gathers)
-      whole = Tensor::zeros(model_.device(), model_.weights().shape(), {.purpose = MemoryPurpose::workspace});
-    auto own = own_.begin();
-    for (size_t i = 0; i < ranges_.size(); ++i) {
-      const OwnedRange& range = ranges_[i];
-      if (range.elements() == 0) continue;
-      Tensor values;
-      if (own != own_.end() && own->range == i) values = (own++)->optimizer->state()[k].values;
-      if (gathers && values.defined())
-        window_of(whole, range).copy_from(values);
-      else if (gathers)
-        communicator_.receive(comm_buffer(window_of(whole, range)), range.owner);
-      else if (values.defined())
-        communicator_.send(comm_buffer(values), 0);
-    }
-    if (!gathers) continue;
-    auto by_parameter = nn::values_by_parameter(model_, whole, state_names_[k] + ".");
+    const auto own = own_values([k](const Own& one) { return one.optimizer->state()[k].values; });
+    const auto read = [&](const Parameter& parameter) { return values_.gather(parameter, own); };
+    auto by_parameter = nn::values_by_parameter(model_, read, state_names_[k] + ".");
     std::ranges::move(by_parameter, std::back_inserter(state));
   }
   return state;
 }
 
 void OwnedUpdates::load_state(const std::vector<nn::NamedValues>& state) {
-  if (own_.empty()) return;
   for (size_t k = 0; k < state_names_.size(); ++k) {
-    const Tensor whole =
-        Tensor::zeros(model_.device(), model_.weights().shape(), {.purpose = MemoryPurpose::workspace});
-    nn::load_by_parameter(model_, whole, state, state_names_[k] + ".");
-    for (const Own& own : own_) own.optimizer->state()[k].values.copy_from(window_of(whole, ranges_[own.range]));
+    const auto own = own_values([k](const Own& one) { return one.optimizer->state()[k].values; });
+    const auto write = [&](const Parameter& parameter, const Tensor& values) { values_.take(parameter, values, own); };
+    nn::load_by_parameter(model_, write, state, state_names_[k] + ".");
   }
+}
+
+nn::ReadParameter OwnedUpdates::read_from(const Tensor& own) const {
+  return [this, values = own_values([own](const Own&) { return own; })](const Parameter& parameter) {
+    return values_.gather(parameter, values);
+  };
+}
+
+nn::WriteParameter OwnedUpdates::write_to(const Tensor& own) const {
+  return [this, values = own_values([own](const Own&) { return own; })](const Parameter& parameter, const Tensor& all) {
+    values_.take(parameter, all, values);
+  };
 }
 
 std::vector<int64_t> OwnedUpdates::held_bytes() const {
   std::vector<int64_t> bytes(static_cast<size_t>(communicator_.size()));
   const auto tensors = static_cast<int64_t>(1 + state_names_.size());
-  for (const OwnedRange& range : ranges_)
+  for (const OwnedRange& range : ranges())
     bytes[static_cast<size_t>(range.owner)] += tensors * range.elements() * dtype_bytes(DType::f32);
   return bytes;
 }

@@ -217,9 +217,8 @@ void PipelineStrategy::share_weights(int rank) {
 
 void PipelineStrategy::swap_average(int rank) {
   if (!averages_weights_) return;
-  if (replica_of(rank) == 0) replica(rank).average()->swap_with(replica(rank).model());
-  if (replicas_ == 1) return;
-  broadcast_from_first_replica(rank, replica(rank).model().weights());
+  if (replica_of(rank) == 0) replica(rank).average()->swap_with(replica(rank).model().weights());
+  if (replicas_ > 1) broadcast_from_first_replica(rank, replica(rank).model().weights());
   replica(rank).model().refresh_copies();
 }
 

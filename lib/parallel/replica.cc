@@ -4,13 +4,12 @@
 
 #include "autograd/cross_entropy.h"
 #include "data/images_on_device.h"
-#include "ops/clip.h"
 #include "ops/cross_entropy.h"
 #include "ops/reorder.h"
-#include "ops/square_sum.h"
 #include "parallel/deferred_update.h"
 #include "parallel/image_bytes.h"
 #include "parallel/shard_team.h"
+#include "parallel/sharded_pass.h"
 
 namespace dptrain::parallel {
 
@@ -62,7 +61,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
 }
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties) : Replica(device, spec) {
-  model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.part);
+  if (duties.places) model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.part);
   // Shards add their gradients up in one buffer, and norms are taken of all of it.
   if (duties.gradients_held_by && device.kind() == DeviceKind::cpu && spec.shards.size() == 0 && !clip_norm_ &&
       !spec.optimizer.measures)
@@ -72,7 +71,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
     norms_ = {spec.optimizer, device, std::ssize(model_->parameters())};
   }
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
-  if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
+  if (duties.averages && spec.average_decay) average_.emplace(model_->weights(), *spec.average_decay);
   if (spec.shards.size() > 0) shards_ = std::make_unique<ShardTeam>(*this, spec);
 }
 
@@ -133,7 +132,7 @@ void Replica::end_step() {
 
 StepRecorder::How Replica::run_part(int part, const StepParts& parts, const StepRecorder::Give& give,
                                     StepRecorder::Signature signature) {
-  if (shares_statistics() || has_shards() || observer_ != nullptr) return recorder_.do_now(give);
+  if (!records_steps()) return recorder_.do_now(give);
   for (const BatchPart* samples : parts) {
     signature.push_back(samples->samples());
     for (const auto& labels : samples->targets) signature.push_back(static_cast<int64_t>(labels.size()));
@@ -241,13 +240,18 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
   };
   Place place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
   bool is_first = true;
+  const bool has_pass = this->has_pass();
   for (size_t p = 0; p < parts.size(); ++p) {
+    const bool is_last = p + 1 == parts.size();
+    if (has_pass) pass_->begin(is_last);
     if (parts[p]->samples() > 0 || shares_statistics()) {
-      add_gradients(*parts[p], place, is_first, p + 1 == parts.size() ? complete : GradientReadyHook());
+      add_gradients(*parts[p], place, is_first, is_last ? complete : GradientReadyHook());
       is_first = false;
     }
+    if (has_pass) pass_->end();
     go_past(place, *parts[p]);
   }
+  if (has_pass) return exchange_.stamp(StepExchange::Point::computed);
   if (is_first) begin_gradients();
   if (unused && place.sample > 0) report_unused(unused);
   complete_gradients();
@@ -280,6 +284,10 @@ void Replica::complete_gradients() {
 void Replica::add_gradients(const BatchPart& part, const Place& place, bool is_first, const GradientReadyHook& ready) {
   Tape tape(recording_);
   if (deferred_ != nullptr) tape.call_before_use([this](const Parameter& used) { deferred_->require(used); });
+  if (has_pass()) {
+    tape.call_before_use([this](const Parameter& used) { pass_->enter_forward(used); });
+    tape.call_before_backward([this](const Parameter& used) { pass_->enter_backward(used); });
+  }
   std::optional<InSpan> span(std::in_place, device_.timeline(), "forward");
   const Samples samples = samples_of(part, place);
   const std::vector<Tape::Root> roots = losses_of(forward(tape, samples), samples.targets, place.rows);
@@ -289,51 +297,11 @@ void Replica::add_gradients(const BatchPart& part, const Place& place, bool is_f
   tape.backward(roots, ready);
 }
 
+bool Replica::has_pass() const { return pass_ != nullptr && pass_->is_active(); }
+
 void Replica::begin_gradients() {
   if (deferred_ != nullptr) deferred_->finish();
   model_->forget_gradients();
-}
-
-optim::OptimizerStep Replica::optimizer_step() const {
-  optim::OptimizerStep step{.learning_rate = numbers_.learning_rate,
-                            .number = numbers_.step,
-                            .control = {.learning_rate = exchange_.learning_rate(), .step = exchange_.step()}};
-  if (loss_scale_) loss_scale_->fill(step.control);
-  return step;
-}
-
-void Replica::update(const SumOverParts& sum) {
-  const InPhase updating(clock_, Phase::optimizer);
-  optim::OptimizerStep step = optimizer_step();
-  model_->for_gradients([&](int64_t begin, const Tensor& gradients) {
-    if (observer_ != nullptr) observer_->on_gradients(*model_, gradients, begin);
-    if (loss_scale_) loss_scale_->look_at(gradients);
-  });
-  if (loss_scale_ && sum) sum(loss_scale_->found());
-  if (clip_norm_) {
-    const Tensor squares = ops::square_sum(model_->own_gradients());
-    if (sum) sum(squares);
-    step.control.gradient_factor = ops::clip_factor(squares, *clip_norm_, step.control.gradient_factor);
-  }
-  norms_.measure(step, [&](const Tensor& squares) { optimizer_->measure(step, squares); });
-  model_->for_gradients(
-      [&](int64_t begin, const Tensor& gradients) { optimizer_->step_range(begin, gradients, step); });
-  model_->forget_gradients();
-  end_update();
-}
-
-void Replica::update_run(const nn::ParameterRun& run, const optim::OptimizerStep& step) {
-  const InPhase updating(clock_, Phase::optimizer);
-  const Tensor gradients = model_->gradients(run.begin, run.end);
-  if (observer_ != nullptr) observer_->on_gradients(*model_, gradients, run.begin);
-  optimizer_->step_range(run.begin, gradients, step);
-  model_->forget_gradients(run);
-}
-
-void Replica::end_update() {
-  const InPhase updating(clock_, Phase::optimizer);
-  if (average_) average_->follow(*model_);
-  if (loss_scale_) loss_scale_->adapt();
 }
 
 }  // namespace dptrain::parallel

@@ -33,6 +33,7 @@ enum class Recompute {
 Tape::Mode recording_of(Recompute recompute, const Device& device);
 
 class DeferredUpdate;
+class ShardedPass;
 class ShardTeam;
 
 /// What every replica of a model is made from; the same on all devices.
@@ -86,6 +87,7 @@ struct KeptResults {
 
 /// What a replica does beside computing gradients.
 struct ReplicaDuties {
+  bool places = true;     ///< its model; else whoever makes the replica does
   bool updates = true;    ///< it has an optimizer
   bool averages = false;  ///< it keeps the weights' moving average, where there is one
   /// Nobody needs its gradients in one piece, or but from a backward pass to the update that follows: these buckets of
@@ -135,6 +137,8 @@ class Replica {
   /// Results of steps that are done, oldest first; with `all` it waits for those under way.
   std::vector<StepResults> take_results(bool all);
 
+  /// Whether run_part records where the device can.
+  bool records_steps() const { return !shares_statistics() && !has_shards() && observer_ == nullptr; }
   /// Does `give`, or runs what was recorded of it for parts of these sizes: see StepRecorder. `parts` are those the
   /// step was begun with. `signature`: whatever else it is to be equal in.
   StepRecorder::How run_part(int part, const StepParts& parts, const StepRecorder::Give& give,
@@ -173,6 +177,9 @@ class Replica {
   /// From now on a step's update is made by `updates`, in the course of the next step. Not with shards, a norm of all
   /// gradients or fp16, whose updates begin with what all gradients have come to.
   void defer_updates_by(DeferredUpdate& updates) { deferred_ = &updates; }
+
+  /// From now on `pass` gives its model weights as they are needed, and takes its gradients. Not with shards.
+  void compute_by(ShardedPass& pass) { pass_ = &pass; }
 
   /// How training steps record.
   Tape::Mode recording() const { return recording_; }
@@ -219,11 +226,17 @@ class Replica {
 
   /// Flat, as the weights lie; nothing where it doesn't update them.
   std::vector<optim::OptimizerState> optimizer_state() const;
-  TrainingState training_state();
+  /// `read`: of weights that others have, as nn::state_dict takes it.
+  TrainingState training_state(const nn::ReadParameter& read = {});
+  /// What of a checkpoint it keeps itself; weights where it places its model.
   void restore(const TrainingState& state);
 
   /// Loss and hits of a block of test samples, by the running statistics. Blocks.
   StepResults evaluate(const BatchPart& block);
+  /// In the place of that, where others that share weights with it have a block more.
+  void evaluate_nothing();
+  /// Whether it evaluates with weights that others have, so that all are to do so as often.
+  bool evaluates_with_others() const { return has_pass(); }
   /// A forward pass over a block of test samples, by the running statistics; `x` as in `forward`.
   std::vector<Variable> evaluation_outputs(const Variable& x, const Samples& samples,
                                            const nn::StageRange& stages = {});
@@ -239,6 +252,8 @@ class Replica {
   void add_up_shards(const StepParts& parts, const GradientReadyHook& ready, const UnusedHook& unused);
   void report_unused(const UnusedHook& unused) const;
 
+  /// Whether a pass gives it the weights that it is to compute with.
+  bool has_pass() const;
   /// Whether a part's images come to the device with each step: they don't lie there. Copies the data set there where
   /// it fits and hasn't been.
   bool sends_images(const BatchPart& part);
@@ -268,6 +283,7 @@ class Replica {
   double label_smoothing_;
   autograd::SumOverDevices* statistics_ = nullptr;
   DeferredUpdate* deferred_ = nullptr;
+  ShardedPass* pass_ = nullptr;
   StepObserver* observer_;
   RankFaults faults_;
   StepNumbers numbers_;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "ops/cross_entropy.h"
 #include "parallel/replica.h"
+#include "parallel/sharded_pass.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -51,8 +52,20 @@ double Replica::measure_speed(const Dataset& dataset, int64_t samples) {
 
 StepResults Replica::evaluate(const BatchPart& block) {
   Tape tape(Tape::Mode::forget);
+  const bool with_others = evaluates_with_others();
+  if (with_others) {
+    pass_->begin_evaluation();
+    tape.call_before_use([this](const Parameter& used) { pass_->enter_forward(used); });
+  }
   const Samples samples = uploaded(block);
-  return results_of(evaluation_outputs(tape.input(samples.x), samples), samples, block);
+  const std::vector<Variable> outputs = evaluation_outputs(tape.input(samples.x), samples);
+  if (with_others) pass_->end();
+  return results_of(outputs, samples, block);
+}
+
+void Replica::evaluate_nothing() {
+  pass_->begin_evaluation();
+  pass_->end();
 }
 
 std::vector<Variable> Replica::evaluation_outputs(const Variable& x, const Samples& samples,

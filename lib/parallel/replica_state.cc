@@ -11,8 +11,8 @@ std::vector<optim::OptimizerState> Replica::optimizer_state() const {
   return optimizer_ != nullptr ? optimizer_->state() : std::vector<optim::OptimizerState>();
 }
 
-TrainingState Replica::training_state() {
-  TrainingState state{.model = nn::state_dict(*model_), .optimizer = {}, .average = {}, .loss_scale = {}};
+TrainingState Replica::training_state(const nn::ReadParameter& read) {
+  TrainingState state{.model = nn::state_dict(*model_, read), .optimizer = {}, .average = {}, .loss_scale = {}};
   for (const optim::OptimizerState& kept : optimizer_state()) {
     auto values = nn::values_by_parameter(*model_, kept.values, kept.name + ".");
     std::ranges::move(values, std::back_inserter(state.optimizer));
@@ -23,7 +23,7 @@ TrainingState Replica::training_state() {
 }
 
 void Replica::restore(const TrainingState& state) {
-  if (!state.model.empty()) nn::load_state_dict(*model_, state.model);
+  if (!state.model.empty() && pass_ == nullptr) nn::load_state_dict(*model_, state.model);
   if (!state.optimizer.empty())
     for (const optim::OptimizerState& kept : optimizer_state())
       nn::load_by_parameter(*model_, kept.values, state.optimizer, kept.name + ".");
@@ -31,7 +31,7 @@ void Replica::restore(const TrainingState& state) {
     if (!state.average.empty())
       nn::load_by_parameter(*model_, average_->values(), state.average);
     else if (!state.model.empty())
-      average_->restart(*model_);
+      average_->restart(model_->weights());
   }
   if (loss_scale_ && state.loss_scale) loss_scale_->set(*state.loss_scale);
 }

@@ -54,16 +54,7 @@ std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const 
     finish_updates(rank);
     share_weights(rank);
     swap_average(rank);
-    for (int64_t block = first_rank() + rank; block < blocks && !incomplete; block += world_size()) {
-      if (watch.stopped()) {
-        incomplete = true;
-        break;
-      }
-      const int64_t begin = block * size, end = std::min(begin + size, dataset.samples());
-      if (rank == 0 && watch.done) watch.done(begin);
-      results[static_cast<size_t>(block)] =
-          replica(rank).evaluate(load_block(dataset, begin, end, team_.device(rank), evaluated_rows()));
-    }
+    do_uncounted(rank, [&] { evaluate_blocks(rank, {.dataset = dataset, .size = size}, watch, results, incomplete); });
     swap_average(rank);
     if (team_.spans_processes() && any_rank(team_.host_communicator(rank), incomplete)) {
       incomplete = true;
@@ -73,6 +64,27 @@ std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const 
   });
   if (incomplete) return std::nullopt;
   return total(results);
+}
+
+void ReplicatedStrategy::evaluate_blocks(int rank, const EvaluationBlocks& of, const EvaluationWatch& watch,
+                                         std::vector<StepResults>& results, std::atomic<bool>& incomplete) {
+  const auto blocks = std::ssize(results);
+  // Those that gather weights for every block have as many of them, and end together.
+  const bool with_others = replica(rank).evaluates_with_others();
+  for (int64_t first = 0; first < blocks && (with_others || !incomplete); first += world_size()) {
+    const bool stopped = watch.stopped();
+    if (with_others ? any_rank(team_.host_communicator(rank), stopped) : stopped) {
+      incomplete = true;
+      return;
+    }
+    const int64_t block = first + first_rank() + rank;
+    if (block >= blocks && with_others) replica(rank).evaluate_nothing();
+    if (block >= blocks) return;
+    const int64_t begin = block * of.size, end = std::min(begin + of.size, of.dataset.samples());
+    if (rank == 0 && watch.done) watch.done(begin);
+    results[static_cast<size_t>(block)] =
+        replica(rank).evaluate(load_block(of.dataset, begin, end, team_.device(rank), evaluated_rows()));
+  }
 }
 
 void ReplicatedStrategy::gather_blocks(int rank, std::vector<StepResults>& results) {
@@ -87,7 +99,7 @@ void ReplicatedStrategy::gather_blocks(int rank, std::vector<StepResults>& resul
 
 void ReplicatedStrategy::swap_average(int rank) {
   if (!averages_weights_) return;
-  if (team_.is_first(rank)) replica(0).average()->swap_with(replica(0).model());
+  if (team_.is_first(rank)) replica(0).average()->swap_with(replica(0).model().weights());
   broadcast_from_first(rank, replica(rank).model().weights());
   replica(rank).model().refresh_copies();
 }

@@ -24,7 +24,12 @@ std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
   team_.run("reading the weights", [&](int rank) {
     finish_updates(rank);
     make_room(rank);
-    if (rank == 0) tensors = nn::state_dict(replica(0).model());
+    const nn::ReadParameter read = read_weights(rank);
+    do_uncounted(rank, [&] {
+      if (rank > 0 && !read) return;
+      auto own = nn::state_dict(replica(rank).model(), read);
+      if (rank == 0) tensors = std::move(own);
+    });
   });
   return tensors;
 }
@@ -32,7 +37,13 @@ std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
 void ReplicatedStrategy::for_each_state(const std::function<void(const nn::NamedValues&)>& take) {
   team_.run("reading the weights", [&](int rank) {
     finish_updates(rank);
-    if (rank == 0) nn::for_each_state(replica(0).model(), take);
+    const nn::ReadParameter read = read_weights(rank);
+    const auto keep = [&](const nn::NamedValues& tensor) {
+      if (rank == 0) take(tensor);
+    };
+    do_uncounted(rank, [&] {
+      if (rank == 0 || read) nn::for_each_state(replica(rank).model(), keep, read);
+    });
   });
 }
 
@@ -50,8 +61,12 @@ TrainingState ReplicatedStrategy::training_state() {
   team_.run("reading the training's state", [&](int rank) {
     finish_updates(rank);
     make_room(rank);
-    if (team_.is_first(rank)) state = replica(0).training_state();
+    const nn::ReadParameter read = read_weights(rank);
     do_uncounted(rank, [&] {
+      if (team_.is_first(rank))
+        state = replica(0).training_state(read);
+      else if (read)
+        replica(rank).training_state(read);
       std::vector<nn::NamedValues> dealt_out = dealt_out_state(rank);
       std::vector<nn::NamedValues> compression = compression_state(rank);
       if (!team_.is_first(rank)) return;

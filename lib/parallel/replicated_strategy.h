@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 
@@ -13,6 +14,8 @@ namespace dptrain::parallel {
 struct ReplicaPart {
   ReplicaDuties duties = {};
   nn::StageRanges stages = {{}};
+  /// Of duties that leave it to whoever gives them: places the model of a rank of this process. May be empty.
+  std::function<void(int rank, Replica&, Communicator&)> place = {};
 };
 
 /// What strategies with a replica on every device, or a part of one, share: the team of ranks, evaluation, costs.
@@ -90,6 +93,9 @@ class ReplicatedStrategy : public Strategy {
   /// Where processes aren't in step: brings all replicas to the same weights, once all have done their steps. Called on
   /// every rank's thread.
   virtual void settle(int) {}
+  /// Reads weights that no replica has as a whole, as nn::state_dict takes it: on rank 0. Called on every rank's
+  /// thread; each reads all of them, in one order.
+  virtual nn::ReadParameter read_weights(int) { return {}; }
   /// Optimizer state that no replica has, as the first one would name it: on rank 0. Called on every rank's thread, and
   /// so is the way back.
   virtual std::vector<nn::NamedValues> dealt_out_state(int) { return {}; }
@@ -108,6 +114,13 @@ class ReplicatedStrategy : public Strategy {
   void make_room(int rank);
 
  private:
+  struct EvaluationBlocks {
+    const Dataset& dataset;
+    int64_t size;  ///< samples of each but the last
+  };
+  /// A rank's own; `incomplete`: some rank's weren't finished.
+  void evaluate_blocks(int rank, const EvaluationBlocks& of, const EvaluationWatch& watch,
+                       std::vector<StepResults>& results, std::atomic<bool>& incomplete);
   /// Brings all ranks' results of finished steps to those of this process, where it has rank 0.
   void gather_results(int rank);
   /// The same of evaluated blocks, by number.

@@ -5,6 +5,7 @@
 #include "parallel/compression_options.h"
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
+#include "parallel/fsdp.h"
 #include "parallel/kvstore.h"
 #include "parallel/local_sgd.h"
 #include "parallel/pipeline_config.h"
@@ -127,6 +128,24 @@ Make read_ddp(ConfigReader& options, const StrategyRequest& request, StrategySpe
   return [ddp](const StrategyContext& context) { return std::make_unique<Ddp>(context, ddp); };
 }
 
+Make read_fsdp(ConfigReader& options, const StrategyRequest&, StrategySpec& spec) {
+  Fsdp::Options read;
+  spec.deals_out_weights = true;
+  if (!options.word("unit_mb", "auto", true))
+    read.unit_mb =
+        options.number("unit_mb", {},
+                       {.min = 0,
+                        .max = kMostMb,
+                        .exclusive_min = true,
+                        .help = "MiB of weights that neighboring stages are gathered together up to; auto: a "
+                                "sixteenth of the model's. A stage is never cut"});
+  read.reshard_after_forward =
+      options.boolean("reshard_after_forward", read.reshard_after_forward,
+                      "forget a unit's weights after its forward pass, and gather them again for backward; false: keep "
+                      "them until then (ZeRO-2)");
+  return [read](const StrategyContext& context) { return std::make_unique<Fsdp>(context, read); };
+}
+
 Make read_kvstore(ConfigReader& options, const StrategyRequest&, StrategySpec& spec) {
   StoreOptions store;
   using Type = StoreOptions::Type;
@@ -221,6 +240,8 @@ constexpr Row kStrategies[] = {
     {"data_parallel", "one process scatters the batch, gathers the outputs and updates on the first device", kMostRanks,
      false, read_data_parallel},
     {"ddp", "a rank a device; gradients are summed in buckets while backward runs", kMostRanks, true, read_ddp},
+    {"fsdp", "as ddp, with weights, gradients and optimizer state dealt out over the devices", kMostRanks, true,
+     read_fsdp},
     {"kvstore", "a rank a device; a store sums each parameter's gradients and updates it", kMostRanks, true,
      read_kvstore},
     {"local_sgd",
@@ -282,9 +303,9 @@ void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const
                                spec.store_servers.value_or(0) + 1),
                    "none that trains", "start more processes, or fewer servers");
   if (request.processes < 2 || config.describing() || spec.over_processes) return;
-  config.mistake(
-      "strategy", fmt::format("expected one that reaches over {} processes", request.processes), spec.name,
-      "choose ddp, local_sgd, kvstore with another type than local, model_parallel or hybrid, or start dptrain alone");
+  config.mistake("strategy", fmt::format("expected one that reaches over {} processes", request.processes), spec.name,
+                 "choose ddp, fsdp, local_sgd, kvstore with another type than local, model_parallel or hybrid, or "
+                 "start dptrain alone");
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ std::optional<double> RankPlayer::relieved_at() const {
 
 double RankPlayer::comes_to(double computed_s) const {
   const auto at = std::ranges::lower_bound(moments_, computed_s, {}, &Moment::computed_s);
-  if (at == moments_.begin()) return at->time;
+  // Exactly, also where rounding would miss it.
+  if (at == moments_.begin() || at->computed_s == computed_s) return at->time;
   const Moment& before = at[-1];
   return before.time +
          (at->time - before.time) * (computed_s - before.computed_s) / (at->computed_s - before.computed_s);

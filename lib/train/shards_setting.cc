@@ -52,7 +52,7 @@ int read_shards(ConfigReader& config, const Experiment& experiment) {
   if (experiment.batch_norm == parallel::BatchNormMode::sync)
     return refuse("batch norms see one shard each, expected batch_norm: local, average or first", "sync",
                   "leave one of them out");
-  if (experiment.strategy.is_pipeline())
+  if (experiment.strategy.is_pipeline() || experiment.strategy.deals_out_weights)
     return refuse(fmt::format("strategy '{}' has no shards", experiment.strategy.name), fmt::format("{}", shards),
                   "choose single, data_parallel, ddp or kvstore");
   for (const auto& [option, value] : config.resolved_options("strategy"))

@@ -23,7 +23,7 @@ std::vector<std::string> standard_list(int64_t devices, const ModelFacts& facts)
     // All gradients go into one bucket behind the first: larger ones are the same.
     if (static_cast<double>(facts.gradient_bytes) <= mb * kBytesPerMb) break;
   }
-  list.insert(list.end(), {"{name: ddp, overlap: false}", "{name: ddp, shard_optimizer: true}",
+  list.insert(list.end(), {"{name: ddp, overlap: false}", "{name: ddp, shard_optimizer: true}", "{name: fsdp}",
                            "{name: kvstore, type: device, placement: balanced}",
                            "{name: data_parallel, criterion: parallel}", "{name: data_parallel, criterion: gathered}",
                            "{name: model_parallel, schedule: 1f1b}", "{name: model_parallel, schedule: zero_bubble}"});

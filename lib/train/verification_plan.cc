@@ -40,6 +40,8 @@ constexpr StandardRow kStandardRows[] = {
     {"ddp, overlap: false", "{name: ddp, find_unused: true, overlap: false}"},
     {"ddp, overlap: next_forward", "{name: ddp, find_unused: true, overlap: next_forward}", 0, 1, false},
     {"ddp, shard_optimizer", "{name: ddp, find_unused: true, shard_optimizer: true}"},
+    {"fsdp", "{name: fsdp}", 0, 1, false},
+    {"fsdp, weights kept", "{name: fsdp, reshard_after_forward: false}", 0, 1, false},
     {"kvstore, device", "{name: kvstore, type: device}"},
     {"kvstore, round_robin", "{name: kvstore, type: device, placement: round_robin}"},
     {"kvstore, local", "{name: kvstore, type: local}"},

@@ -91,8 +91,9 @@ class FinishedCommunicator final : public Communicator {
   void broadcast(const CommBuffer& b, int root) override {
     finish([&] { inner_->broadcast(b, root); });
   }
-  void reduce_scatter(const CommBuffer& i, const CommBuffer& o) override {
-    finish([&] { inner_->reduce_scatter(i, o); });
+  std::unique_ptr<CommWork> start_reduce_scatter(const CommBuffer& i, const CommBuffer& o) override {
+    enter();
+    return std::make_unique<Work>(device(), inner_->start_reduce_scatter(i, o));
   }
   std::unique_ptr<CommWork> start_all_gather(const CommBuffer& i, const CommBuffer& o) override {
     enter();

@@ -566,6 +566,7 @@ INSTANTIATE_TEST_SUITE_P(
                       SlowRun{.name = "next_forward", .strategy = "{name: ddp, overlap: next_forward}"},
                       SlowRun{.name = "bf16", .strategy = "{name: ddp, compress: bf16}"},
                       SlowRun{.name = "sharded_optimizer", .strategy = "{name: ddp, shard_optimizer: true}"},
+                      SlowRun{.name = "fsdp", .strategy = "fsdp"},
                       SlowRun{.name = "data_parallel", .strategy = "data_parallel"},
                       SlowRun{.name = "dist_sync", .strategy = "{name: kvstore, type: dist_sync}"},
                       SlowRun{.name = "model_parallel",

@@ -65,6 +65,7 @@ TEST_F(SchemaTest, DescribesEveryOptionOfAResolvedConfiguration) {
       {"strategy={name: ddp, bucket_mb: 5, shard_optimizer: true}", "shards=0", "split=[1, 1, 1, 2]"},
       {"strategy={name: ddp, compress: {name: powersgd, rank: 2}}"},
       {"strategy={name: ddp, compress: {name: two_bit, threshold: 0.5}}"},
+      {"strategy={name: fsdp, unit_mb: 0.5, reshard_after_forward: false}"},
       {"strategy={name: kvstore, type: local}"},
       {"strategy={name: local_sgd, period: 4, warmup_steps: 20, optimizer_state: own, outer_learning_rate: 0.7, "
        "outer_momentum: 0.9, compress: {name: powersgd, rank: 2}}"},

@@ -49,10 +49,10 @@ TEST_F(StrategyAutoTest, TrainsAsTheChosenOneAndSaysWhatTheOthersCost) {
   const Finished finished = train("run", {"strategy=auto"});
   EXPECT_NE(finished.out.find("strategy: auto is {name: "), std::string::npos) << finished.out;
   const json found = trials("run");
-  EXPECT_EQ(found["candidates"].size(), 9u) << found;
+  EXPECT_EQ(found["candidates"].size(), 10u) << found;
   for (const char* strategy :
        {R"({"name": "ddp"})", R"({"name": "ddp", "bucket_mb": 1})", R"({"name": "ddp", "overlap": false})",
-        R"({"name": "ddp", "shard_optimizer": true})",
+        R"({"name": "ddp", "shard_optimizer": true})", R"({"name": "fsdp"})",
         R"({"name": "kvstore", "type": "device", "placement": "balanced"})",
         R"({"name": "data_parallel", "criterion": "parallel"})",
         R"({"name": "data_parallel", "criterion": "gathered"})", R"({"name": "model_parallel", "schedule": "1f1b"})",
@@ -103,7 +103,7 @@ TEST_F(StrategyAutoTest, WhatDoesNotFitTheMemoryLoses) {
 
 TEST_F(StrategyAutoTest, WhereNothingFitsItEndsAsTheFirstCandidateDid) {
   expect_refused(training("run", {"memory_limit=1000", kAuto}), 71,
-                 {"none of 9 candidates", "the first, {name: ddp}", "limit of 1000"});
+                 {"none of 10 candidates", "the first, {name: ddp}", "limit of 1000"});
 }
 
 TEST_F(StrategyAutoTest, AResumedTrainingKeepsTheChoice) {

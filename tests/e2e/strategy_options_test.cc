@@ -48,6 +48,21 @@ TEST_F(StrategyOptionsTest, ShardOptimizerHalvesTheOptimizersMemory) {
   EXPECT_EQ(sharded["weights_hash"], whole["weights_hash"]);
 }
 
+/// LeNet has three stages, of which backward gathers the first again.
+TEST_F(StrategyOptionsTest, FsdpHasAPartOfEverythingAndGathersWhatItIsAt) {
+  const json ddp = under("ddp"), kept = under("{name: fsdp, reshard_after_forward: false}"),
+             by_stages = under("{name: fsdp, unit_mb: 0.001}"), at_once = under("{name: fsdp, unit_mb: 1}");
+  for (const json* one : {&kept, &by_stages, &at_once}) EXPECT_EQ((*one)["weights_hash"], ddp["weights_hash"]);
+  EXPECT_NEAR(static_cast<double>(optimizer_bytes(by_stages)), 0.5 * static_cast<double>(optimizer_bytes(ddp)),
+              0.05 * static_cast<double>(optimizer_bytes(ddp)));
+  const auto padding = 0.001 * static_cast<double>(sent(ddp));
+  EXPECT_NEAR(sent(kept), sent(ddp), padding);
+  EXPECT_NEAR(sent(at_once), sent(ddp), padding) << "one unit is never left";
+  EXPECT_GT(sent(by_stages), sent(kept) + 5 * 4 * 500) << "conv1's 520 weights, in five steps";
+  EXPECT_GT(collectives(by_stages), collectives(kept));
+  EXPECT_GT(collectives(kept), collectives(at_once));
+}
+
 TEST_F(StrategyOptionsTest, PlacementIsByBytesOrByTurns) {
   const auto largest_share = [&](const std::string& placement) {
     const json bytes = under("{name: kvstore, type: device, placement: " + placement + "}")["kvstore"]["bytes"];

@@ -128,6 +128,7 @@ TEST_F(TrainingTest, AnEpochHasEverySampleOnceUnderEveryStrategy) {
   const std::vector<testing::Arguments> ways = {{"strategy=data_parallel"},
                                                 {"strategy={name: data_parallel, criterion: parallel}"},
                                                 {"strategy={name: ddp, shard_optimizer: true}"},
+                                                {"strategy=fsdp"},
                                                 {"strategy=kvstore"},
                                                 {"strategy={name: kvstore, type: local}"},
                                                 {"strategy=local_sgd"},

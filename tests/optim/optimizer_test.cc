@@ -144,16 +144,16 @@ TEST_F(Optimizers, NameWhatTheyKeepAsPyTorchDoes) {
 
 TEST_F(Optimizers, AnAverageFollowsTheWeights) {
   const auto model = little_model(*device_);  // weights of 1
-  optim::WeightAverage average(*model, 0.75);
+  optim::WeightAverage average(model->weights(), 0.75);
   const auto weigh = [&](float value) {
     std::fill_n(model->weights().data<float>(), model->weights().elements(), value);
   };
   weigh(5);
-  average.follow(*model);
+  average.follow(model->weights());
   EXPECT_EQ(average.values().values()[0], 1 + 0.25f * 4);
-  average.swap_with(*model);
+  average.swap_with(model->weights());
   EXPECT_EQ(model->weights().values()[0], 2);
-  average.swap_with(*model);
+  average.swap_with(model->weights());
   EXPECT_EQ(model->weights().values()[0], 5);
   EXPECT_EQ(average.values().values()[0], 2);
 }

@@ -37,10 +37,10 @@ TEST_P(ADeviceListedTwice, TrainsAsTwoDo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, ADeviceListedTwice,
-                         ::testing::Values("data_parallel", "parallel_criterion", "ddp", "ddp_sharded", "ddp_bf16",
-                                           "ddp_fp16", "ddp_powersgd", "ddp_two_bit", "kvstore", "kvstore_local",
-                                           "kvstore_dist_sync", "kvstore_round_robin", "model_parallel", "hybrid",
-                                           "next_forward", "shards", "local_sgd"),
+                         ::testing::Values("data_parallel", "parallel_criterion", "ddp", "ddp_sharded", "fsdp",
+                                           "ddp_bf16", "ddp_fp16", "ddp_powersgd", "ddp_two_bit", "kvstore",
+                                           "kvstore_local", "kvstore_dist_sync", "kvstore_round_robin",
+                                           "model_parallel", "hybrid", "next_forward", "shards", "local_sgd"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace device_twice_test

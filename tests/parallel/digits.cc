@@ -4,6 +4,7 @@
 #include "data/idx_dataset.h"
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
+#include "parallel/fsdp.h"
 #include "parallel/kvstore.h"
 #include "parallel/local_sgd.h"
 #include "parallel/pipeline_strategy.h"
@@ -92,6 +93,12 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const St
     return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::dist_device_sync});
   if (options.name == "kvstore_round_robin")
     return std::make_unique<KvStore>(context, StoreOptions{.placement = Placement::round_robin});
+  if (options.name == "fsdp") return std::make_unique<Fsdp>(context, options.fsdp);
+  if (options.name == "fsdp_kept") {
+    Fsdp::Options kept = options.fsdp;
+    kept.reshard_after_forward = false;
+    return std::make_unique<Fsdp>(context, kept);
+  }
   if (options.name == "local_sgd") return std::make_unique<LocalSgd>(context, options.local_sgd);
   return std::make_unique<Ddp>(context, Ddp::Options{.buckets = options.buckets,
                                                      .find_unused = options.find_unused,

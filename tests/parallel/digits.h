@@ -11,6 +11,7 @@
 #include "optim/lars.h"
 #include "optim/sgd.h"
 #include "parallel/compression_options.h"
+#include "parallel/fsdp.h"
 #include "parallel/gradient_buckets.h"
 #include "parallel/local_sgd.h"
 #include "parallel/pipeline_strategy.h"
@@ -32,6 +33,7 @@ struct StrategyOptions {
   bool find_unused = false;          ///< of ddp
   CompressionOptions compress = {};  ///< of ddp; a name as "ddp_bf16" says the method
   LocalSgd::Options local_sgd = {};
+  Fsdp::Options fsdp = {};  ///< "fsdp_kept" is without reshard_after_forward
   optim::SgdSettings sgd = {};
   std::optional<optim::AdamSettings> adam = {};  ///< in place of sgd
   std::optional<optim::LarsSettings> lars = {};

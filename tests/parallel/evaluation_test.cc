@@ -61,7 +61,7 @@ TEST(Evaluation, GivenWeightsHaveTheSameScoreOnAnyDevices) {
     EXPECT_EQ(reference.samples, 333);
     EXPECT_GT(reference.mean_loss(), 0);
     for (const char* name :
-         {"data_parallel", "ddp", "ddp_sharded", "kvstore", "kvstore_local", "kvstore_dist_sync", "local_sgd"})
+         {"data_parallel", "ddp", "ddp_sharded", "fsdp", "kvstore", "kvstore_local", "kvstore_dist_sync", "local_sgd"})
       for (const int devices : {1, 2, 3, 4, 7}) {
         SCOPED_TRACE(::testing::Message() << name << " on " << devices);
         const auto strategy = make_strategy({.name = name, .devices = devices, .seed = seed});
@@ -129,7 +129,7 @@ TEST(Evaluation, IsByTheAveragedWeightsWhereThereAreSome) {
 
 TEST(Evaluation, TrainedWeightsAreSharedWithAllDevicesFirst) {
   const Datasets data = digits(60, 200);
-  for (const char* name : {"data_parallel", "ddp", "ddp_sharded", "kvstore", "kvstore_local", "local_sgd"}) {
+  for (const char* name : {"data_parallel", "ddp", "ddp_sharded", "fsdp", "kvstore", "kvstore_local", "local_sgd"}) {
     SCOPED_TRACE(name);
     const auto strategy = make_strategy({.name = name, .devices = 3});
     train(*strategy, data, 3, 20, 0.05);

@@ -76,7 +76,7 @@ TEST_F(CudaStrategies, OptimizersByLayersEndInTheSameBitsEverywhere) {
       options.list = {kGpu, kGpu, kGpu};
       options.name = "ddp";
       const auto ddp = trained(options, 4, 16, 56);
-      for (const char* name : {"ddp_sharded", "kvstore"}) {
+      for (const char* name : {"ddp_sharded", "fsdp", "kvstore"}) {
         options.name = name;
         expect_same_bits(trained(options, 4, 16, 56), ddp);
       }
@@ -154,7 +154,7 @@ TEST_F(CudaStrategies, DealtOutUpdatesEndInTheBitsOfDdp) {
                             .list = list,
                             .precision = precision};
     const auto ddp = trained(options, 4, 16, 56);
-    for (const char* name : {"ddp_sharded", "kvstore", "kvstore_round_robin"}) {
+    for (const char* name : {"ddp_sharded", "fsdp", "kvstore", "kvstore_round_robin"}) {
       SCOPED_TRACE(::testing::Message() << name << ", precision " << static_cast<int>(precision));
       options.name = name;
       const auto dealt = trained(options, 4, 16, 56);

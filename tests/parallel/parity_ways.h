@@ -56,6 +56,8 @@ inline ParityWays ways_of_a_batch() {
   ParityWays ways = {parity_way("single", "single", {}),
                      parity_way("ddp", "ddp", {}),
                      parity_way("ddp_shard_optimizer", "ddp_sharded"),
+                     parity_way("fsdp", "fsdp"),
+                     parity_way("fsdp_kept", "fsdp_kept"),
                      parity_way("data_parallel_gathered", "data_parallel"),
                      parity_way("data_parallel_parallel", "parallel_criterion"),
                      parity_way("kvstore_device", "kvstore"),
@@ -71,11 +73,13 @@ inline ParityWays ways_of_a_batch() {
   add("ddp_next_forward_small_buckets", "ddp").buckets = {
       .bucket_mb = 1e-3, .first_bucket_mb = 1e-4, .defer_updates = true};
   add("ddp_find_unused", "ddp").find_unused = true;
+  add("fsdp_by_stages", "fsdp").fsdp.unit_mb = 1e-6;
+  add("fsdp_at_once", "fsdp").fsdp.unit_mb = 1024;
   add("data_parallel_last_output", "data_parallel").output_rank = -1;
-  for (const char* name : {"ddp", "data_parallel", "kvstore", "kvstore_local"})
+  for (const char* name : {"ddp", "fsdp", "data_parallel", "kvstore", "kvstore_local"})
     ways.emplace_back(parity_way(std::string(name) + "_one_in_flight", name)).steps_in_flight = 1;
   // Measured speeds differ from run to run, and so do the parts.
-  for (const char* name : {"ddp", "data_parallel", "kvstore"})
+  for (const char* name : {"ddp", "fsdp", "data_parallel", "kvstore"})
     ways.emplace_back(parity_way(std::string(name) + "_measured_split", name, {})).split = ParityWay::Split::measured;
   return ways;
 }
@@ -85,7 +89,7 @@ template <class Change>
 ParityWays strategies_with(const std::string& what, const Twin& twin, const Change& change) {
   ParityWays ways;
   for (const char* name :
-       {"single", "ddp", "ddp_sharded", "data_parallel", "parallel_criterion", "kvstore", "kvstore_local"}) {
+       {"single", "ddp", "ddp_sharded", "fsdp", "data_parallel", "parallel_criterion", "kvstore", "kvstore_local"}) {
     ParityWay way = parity_way(std::string(name) + "_" + what, name, twin);
     if (way.name == twin.way) way.twin = {};
     change(way);
@@ -103,7 +107,7 @@ inline ParityWays ways_in_micro_batches() {
 inline ParityWays ways_with_weights() {
   ParityWays ways = strategies_with("weighted", {.way = "ddp_weighted"},
                                     [](ParityWay& way) { way.split = ParityWay::Split::weights; });
-  ParityWay& last = ways.emplace_back(ways[3]);
+  ParityWay& last = ways.emplace_back(*std::ranges::find(ways, "data_parallel_weighted", &ParityWay::name));
   last.name = "data_parallel_last_output_weighted";
   last.options.output_rank = -1;
   return ways;
@@ -141,7 +145,8 @@ inline ParityWays ways_in_shards() {
            one.options.batch_norm = BatchNormMode::local;
            one.devices = devices;
          }))
-      all.push_back(std::move(way));
+      // Shards compute with weights that are whole.
+      if (way.options.name != "fsdp") all.push_back(std::move(way));
   }
   return all;
 }
@@ -153,7 +158,8 @@ inline ParityWays ways_of_batch_norms() {
       {BatchNormMode::local, "local"}, {BatchNormMode::average, "average"}, {BatchNormMode::first, "first"}};
   ParityWays ways;
   for (const auto& [mode, mode_name] : kModes)
-    for (const char* name : {"ddp", "ddp_sharded", "data_parallel", "parallel_criterion", "kvstore", "kvstore_local"}) {
+    for (const char* name :
+         {"ddp", "ddp_sharded", "fsdp", "data_parallel", "parallel_criterion", "kvstore", "kvstore_local"}) {
       const std::string twin = mode == BatchNormMode::average ? "ddp_average_statistics" : "ddp_local_statistics";
       ParityWay way = parity_way(std::string(name) + "_" + mode_name + "_statistics", name, {.way = twin});
       if (way.name == twin) way.twin = {};

@@ -94,7 +94,7 @@ void expect_nested(const std::vector<TimelineSpan>& spans) {
 }
 
 TEST(RankTimelines, EveryStrategyShowsItsStepsAndEndsInTheSameBits) {
-  for (const char* name : {"single", "data_parallel", "parallel_criterion", "ddp", "ddp_sharded", "kvstore",
+  for (const char* name : {"single", "data_parallel", "parallel_criterion", "ddp", "ddp_sharded", "fsdp", "kvstore",
                            "kvstore_local", "kvstore_dist_sync"}) {
     SCOPED_TRACE(name);
     const bool is_single = std::string(name) == "single";

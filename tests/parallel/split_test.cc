@@ -81,7 +81,7 @@ std::string case_name(const ::testing::TestParamInfo<std::tuple<const char*, int
 }
 
 const auto kStrategies =
-    ::testing::Values("data_parallel", "parallel_criterion", "ddp", "ddp_sharded", "kvstore", "kvstore_local");
+    ::testing::Values("data_parallel", "parallel_criterion", "ddp", "ddp_sharded", "fsdp", "kvstore", "kvstore_local");
 INSTANTIATE_TEST_SUITE_P(Strategies, SplitTest, ::testing::Combine(kStrategies, ::testing::Values(1, 4)), case_name);
 INSTANTIATE_TEST_SUITE_P(Strategies, SplitShares, ::testing::Combine(kStrategies, ::testing::Values(1)), case_name);
 INSTANTIATE_TEST_SUITE_P(OwnTrainings, SplitShares, ::testing::Values(std::tuple{"local_sgd", 1}), case_name);

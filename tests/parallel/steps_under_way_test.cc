@@ -147,8 +147,8 @@ TEST_P(StepsInFlight, AStrategyMayEndWhileTheyAre) {
 
 INSTANTIATE_TEST_SUITE_P(Strategies, StepsInFlight,
                          ::testing::Values("single", "data_parallel", "parallel_criterion", "ddp", "ddp_sharded",
-                                           "kvstore", "kvstore_local", "kvstore_dist_sync", "model_parallel", "hybrid",
-                                           "local_sgd"),
+                                           "fsdp", "kvstore", "kvstore_local", "kvstore_dist_sync", "model_parallel",
+                                           "hybrid", "local_sgd"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace steps_under_way_test

@@ -101,7 +101,7 @@ std::string case_name(const ::testing::TestParamInfo<std::tuple<const char*, int
 INSTANTIATE_TEST_SUITE_P(Single, TextStrategies, ::testing::Values(std::tuple{"single", 1}), case_name);
 INSTANTIATE_TEST_SUITE_P(Several, TextStrategies,
                          ::testing::Combine(::testing::Values("data_parallel", "parallel_criterion", "ddp",
-                                                              "ddp_sharded", "kvstore", "kvstore_local",
+                                                              "ddp_sharded", "fsdp", "kvstore", "kvstore_local",
                                                               "kvstore_dist_sync"),
                                             ::testing::Values(1, 2, 3)),
                          case_name);
@@ -259,8 +259,8 @@ TEST_P(CudaTextStrategies, LossesAreThoseOfACpuWorker) {
 
 INSTANTIATE_TEST_SUITE_P(Gpus, CudaTextStrategies,
                          ::testing::Values(std::tuple{"single", 1}, std::tuple{"ddp", 2}, std::tuple{"ddp_sharded", 2},
-                                           std::tuple{"kvstore", 2}, std::tuple{"kvstore_local", 2},
-                                           std::tuple{"data_parallel", 2}),
+                                           std::tuple{"fsdp", 2}, std::tuple{"kvstore", 2},
+                                           std::tuple{"kvstore_local", 2}, std::tuple{"data_parallel", 2}),
                          case_name);
 
 }  // namespace text_strategies_test

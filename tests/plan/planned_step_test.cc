@@ -63,6 +63,7 @@ struct Row {
   std::string name;
   std::string model;
   std::string rest;
+  std::string precision = "precision: fp32\n";
 };
 
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
@@ -71,7 +72,7 @@ class PlannedStepTest : public ::testing::TestWithParam<Row> {};
 
 TEST_P(PlannedStepTest, HoldsAndSendsWhatTrainingDoes) {
   const train::Experiment experiment = experiment_of_lines(
-      GetParam().model + "threads: 1\nlearning_rate: 0.01\nepochs: 1\nprecision: fp32\n" + GetParam().rest);
+      GetParam().model + "threads: 1\nlearning_rate: 0.01\nepochs: 1\n" + GetParam().precision + GetParam().rest);
   const Datasets data = experiment.dataset.open();
   const plan::PlannedStep plan = planned_of(experiment, data);
   const std::vector<parallel::RankCosts> costs = measured(experiment, data);
@@ -104,6 +105,10 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"lenet_next_forward", kLeNet, on(2, "{name: ddp, overlap: next_forward}")},
         Row{"resnet_next_forward", kResNet, on(2, "{name: ddp, overlap: next_forward, bucket_mb: 1}")},
         Row{"lenet_sharded_optimizer", kLeNet + "clip_norm: 1.0\n", on(3, "{name: ddp, shard_optimizer: true}")},
+        Row{"lenet_fsdp", kLeNet + "optimizer: adam\n", on(3, "fsdp")},
+        Row{"resnet_fsdp", kResNet, on(2, "{name: fsdp, unit_mb: 0.1}")},
+        Row{"resnet_fsdp_bf16", kResNet + "clip_norm: 1.0\n", on(3, "{name: fsdp, unit_mb: 0.1}"), "precision: bf16\n"},
+        Row{"bert_fsdp", kBert + "accumulate: 2\n", on(2, "{name: fsdp, reshard_after_forward: false}")},
         Row{"lenet_lars_of_shards", kLeNet + "optimizer: lars\n", on(3, "{name: ddp, shard_optimizer: true}")},
         Row{"lenet_lamb_kvstore", kLeNet + "optimizer: lamb\n", on(2, "kvstore")},
         Row{"lenet_lamb_dist_sync", kLeNet + "optimizer: lamb\n", on(2, "{name: kvstore, type: dist_sync}")},

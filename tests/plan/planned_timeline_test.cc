@@ -178,6 +178,7 @@ INSTANTIATE_TEST_SUITE_P(
               "linear: 20, relu, linear: classes]}"},
         Drawn{"hybrid", "devices: [cpu:0-3]\nstrategy: {name: hybrid, model_parallel: 2, stages: [conv1, conv2]}\n"},
         Drawn{"sharded_optimizer", "devices: [cpu:0-1]\nstrategy: {name: ddp, shard_optimizer: true}\n"},
+        Drawn{"fsdp", "devices: [cpu:0-1]\nstrategy: fsdp\n"},
         Drawn{"adam_ema", "devices: [cpu:0]\noptimizer: adam\nema: 0.9\n"}),
     [](const auto& drawn) { return std::string(drawn.param.name); });
 

@@ -136,7 +136,7 @@ TEST_F(StoreSettingsTest, AResumedTrainingHasTheOptimizersStateOfOneThatWasNotIn
     size_t processes;
   };
   for (const Row& row : {Row{"ddp", "ddp", 2}, Row{"sharded", "{name: ddp, shard_optimizer: true}", 2},
-                         Row{"inside", "{name: kvstore, type: dist_sync}", 2},
+                         Row{"fsdp", "fsdp", 2}, Row{"inside", "{name: kvstore, type: dist_sync}", 2},
                          Row{"servers", "{name: kvstore, type: dist_sync, servers: 2}", 5}}) {
     SCOPED_TRACE(row.name);
     const auto optimizer_of = [&](const std::string& name) {

@@ -164,6 +164,13 @@ INSTANTIATE_TEST_SUITE_P(
                {"--set", "strategy={name: ddp, shard_optimizer: true}", "--set", "clip_norm=0.5"},
                2,
                "gpu_kernels"},
+        GpuWay{"fsdp",
+               {"cuda:0", "cuda:1"},
+               "cuda:0-1",
+               2,
+               {"--set", "strategy={name: fsdp, unit_mb: 0.01}", "--set", "clip_norm=0.5"},
+               2,
+               "gpu_kernels"},
         GpuWay{"kvstore",
                {"cuda:0", "cuda:1"},
                "cuda:0-1",
@@ -201,6 +208,13 @@ INSTANTIATE_TEST_SUITE_P(
                "cuda:0-2",
                3,
                {"--set", "deterministic=true", "--set", "strategy={name: ddp, shard_optimizer: true}"},
+               3,
+               "gpu_kernels"},
+        GpuWay{"deterministic_fsdp",
+               {"cuda:0", "cuda:1-2"},
+               "cuda:0-2",
+               3,
+               {"--set", "deterministic=true", "--set", "strategy=fsdp", "--set", "precision=bf16"},
                3,
                "gpu_kernels"},
         GpuWay{"deterministic_kvstore",
@@ -332,6 +346,7 @@ TEST_F(NcclJobTest, HoldsForCommunicationWhatAPlanSays) {
   EXPECT_GT(of({"--set", "deterministic=true"}), of_nccl);
   of(strategy("{name: ddp, compress: bf16}"));
   of({"--set", "deterministic=true", "--set", "strategy={name: ddp, shard_optimizer: true}"});
+  of({"--set", "deterministic=true", "--set", "strategy=fsdp"});
   of({"--set", "deterministic=true", "--set", std::string("strategy=") + kLenetReplicas}, 4);
 }
 

@@ -118,6 +118,9 @@ TEST(Resume, OfUpdatesThatAreDealtOut) {
   for (const char* strategy :
        {"{name: ddp, shard_optimizer: true}", "{name: kvstore, type: local}", "{name: ddp, overlap: next_forward}"})
     expect_resumes({std::string("strategy=") + strategy, "optimizer=adamw", "checkpoint={every_steps: 2}"});
+  for (const char* precision : {"fp32", "bf16"})
+    expect_resumes({"strategy=fsdp", std::string("precision=") + precision, "optimizer=adamw", "ema=0.9",
+                    "checkpoint={every_steps: 2}"});
 }
 
 /// Stopped between two averagings, and after one: of nine steps the weights are averaged after every second.
@@ -138,7 +141,7 @@ TEST(Resume, OfReplicasThatTrainByThemselves) {
 TEST(Resume, WithWhatIsFrozen) {
   ResumedRun other;
   other.run({"epochs=1", "seed=9"});
-  for (const char* strategy : {"data_parallel", "{name: ddp, shard_optimizer: true}", "kvstore",
+  for (const char* strategy : {"data_parallel", "{name: ddp, shard_optimizer: true}", "fsdp", "kvstore",
                                "{name: model_parallel, stages: [1, 2], micro_batches: 2}"})
     expect_resumes({std::string("strategy=") + strategy, "optimizer=adamw", "ema=0.5", "freeze=[conv1, fc1.bias]",
                     "init={from: " + other.path().string() + "}"},

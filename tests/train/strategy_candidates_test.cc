@@ -28,11 +28,12 @@ Names names_of(const std::vector<StrategyCandidate>& candidates) {
 bool contains(const Names& names, const std::string& name) { return std::ranges::find(names, name) != names.end(); }
 
 TEST(StrategyCandidates, TwoDevicesAreOfferedEveryStrategyButHybrid) {
-  EXPECT_EQ(names_of(candidates_of({})),
-            (Names{"{name: ddp}", "{name: ddp, bucket_mb: 1}", "{name: ddp, overlap: false}",
-                   "{name: ddp, shard_optimizer: true}", "{name: kvstore, type: device, placement: balanced}",
-                   "{name: data_parallel, criterion: parallel}", "{name: data_parallel, criterion: gathered}",
-                   "{name: model_parallel, schedule: 1f1b}", "{name: model_parallel, schedule: zero_bubble}"}));
+  EXPECT_EQ(
+      names_of(candidates_of({})),
+      (Names{"{name: ddp}", "{name: ddp, bucket_mb: 1}", "{name: ddp, overlap: false}",
+             "{name: ddp, shard_optimizer: true}", "{name: fsdp}", "{name: kvstore, type: device, placement: balanced}",
+             "{name: data_parallel, criterion: parallel}", "{name: data_parallel, criterion: gathered}",
+             "{name: model_parallel, schedule: 1f1b}", "{name: model_parallel, schedule: zero_bubble}"}));
 }
 
 /// Two on each: LeNet has three.

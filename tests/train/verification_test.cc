@@ -92,11 +92,12 @@ void expect_no_divergence(const std::vector<VerifiedRow>& rows) {
 TEST(Verification, LeNetOnTwoWorkers) {
   const auto rows = verified(config_of(kLeNet, 2));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal),
-            (std::vector<std::string>{"data_parallel, gathered", "data_parallel, parallel", "ddp",
-                                      "ddp, overlap: false", "ddp, overlap: next_forward", "ddp, shard_optimizer",
-                                      "kvstore, device", "kvstore, round_robin", "kvstore, local",
-                                      "model_parallel, 1f1b", "model_parallel, zero_bubble", "model_parallel, gpipe"}));
+  EXPECT_EQ(
+      names_with(rows, Verdict::equal),
+      (std::vector<std::string>{"data_parallel, gathered", "data_parallel, parallel", "ddp", "ddp, overlap: false",
+                                "ddp, overlap: next_forward", "ddp, shard_optimizer", "fsdp", "fsdp, weights kept",
+                                "kvstore, device", "kvstore, round_robin", "kvstore, local", "model_parallel, 1f1b",
+                                "model_parallel, zero_bubble", "model_parallel, gpipe"}));
   EXPECT_EQ(row_of(rows, "hybrid").reason, "needs at least 4 devices, got 2");
   EXPECT_EQ(row_of(rows, "model_parallel, interleaved").reason,
             "the model has 3 stages, fewer than 4, 2 on each of 2 devices");
@@ -146,7 +147,7 @@ TEST(Verification, TwoStepsOnThreeWorkersWithUnevenParts) {
 TEST(Verification, BatchNormsOfAllStrategies) {
   const auto rows = verified(config_of(kResidualNet, 4));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 13u) << "all, hybrid as well";
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 15u) << "all, hybrid as well";
   const VerifiedRow& hybrid = row_of(rows, "hybrid");
   EXPECT_EQ(hybrid.micro_batches, 4) << "replicas share the statistics of each";
   EXPECT_EQ(layers_of(hybrid, ComparedPass::weights), layers_of(row_of(rows, "ddp"), ComparedPass::weights))
@@ -160,14 +161,14 @@ TEST(Verification, BatchNormsOfPartsOfUnlikeSizes) {
   // 30 samples are 7 or 8 a micro-batch, of which replicas have 3 or 4.
   const auto rows = verified(config_of(kResidualNet, 4, {"batch_size=30", "batch_norm=sync"}));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 13u) << "all, hybrid as well";
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 15u) << "all, hybrid as well";
   EXPECT_TRUE(names_with(rows, Verdict::differs_by_design).empty()) << "sync is what is compared";
 }
 
 TEST(Verification, Bert) {
   const auto rows = verified(config_of(kBertConfig, 2, {"clip_norm=1"}));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 11u) << "all but deferred updates, which know no norm";
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 13u) << "all but deferred updates, which know no norm";
 }
 
 TEST(Verification, TheConfigurationsOwnStrategyIsCompared) {
@@ -205,13 +206,13 @@ TEST(Verification, CompressedGradientsAreWholeWithWhatIsKept) {
 TEST(Verification, ASplitIsKeptWhereBatchesAreSplit) {
   const auto rows = verified(config_of(kLeNet, 2, {"split=[0.7, 0.3]"}));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 12u) << "pipelines, too, which every batch goes through whole";
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 14u) << "pipelines, too, which every batch goes through whole";
 }
 
 TEST(Verification, ShardsHaveTheBitsOfShardsOnOneDevice) {
   const auto rows = verified(config_of(kLeNet, 2, {"shards=8", "threads=2"}), {.steps = 2});
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 12u + 1 + 8) << "without shards, single with them, and the others";
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 14u + 1 + 8) << "without shards, single with them, and the others";
   EXPECT_EQ(row_of(rows, "single, shards: 8").shards, 0) << "is compared with single without";
   for (const VerifiedRow& row : rows) {
     if (row.shards == 0) continue;
@@ -231,7 +232,7 @@ TEST(Verification, ShardsOfBatchNormsDifferByDesign) {
 TEST(Verification, OneDevice) {
   const auto rows = verified(config_of(kLeNet, 1));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 9u);
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 11u);
   EXPECT_EQ(row_of(rows, "model_parallel, 1f1b").reason, "needs at least 2 devices, got 1");
 }
 
@@ -245,7 +246,7 @@ TEST(Verification, SingleThatDivergesIsNothingToCompareWith) {
 TEST(Verification, FindsGradientsDividedTwice) {
   const auto rows = verified(config_of(kLeNet, 4), {.planted = PlantedFault::divided_twice});
   EXPECT_EQ(names_with(rows, Verdict::equal), std::vector<std::string>());
-  EXPECT_EQ(names_with(rows, Verdict::diverges).size(), 10u)
+  EXPECT_EQ(names_with(rows, Verdict::diverges).size(), 12u)
       << "all but pipelines of four stages, of which LeNet has 3";
   for (const std::string& name : names_with(rows, Verdict::diverges)) {
     SCOPED_TRACE(name);
@@ -287,6 +288,8 @@ TEST(Verification, FindsABucketThatIsNeverReduced) {
                                                   {"ddp", of_bucket},
                                                   {"ddp, overlap: false", of_bucket},
                                                   {"ddp, shard_optimizer", of_bucket},
+                                                  {"fsdp", of_bucket},
+                                                  {"fsdp, weights kept", of_bucket},
                                                   {"kvstore, device", of_key},
                                                   {"ddp, overlap: next_forward", of_bucket},
                                                   {"kvstore, round_robin", of_key},
@@ -323,7 +326,7 @@ TEST(Verification, FindsFaultsOfCompressedGradients) {
 
 TEST(Verification, FindsLocalStatistics) {
   const auto rows = verified(config_of(kResidualNet, 4), {.planted = PlantedFault::local_statistics});
-  EXPECT_EQ(names_with(rows, Verdict::diverges).size(), 10u) << "all but pipelines, which see whole micro-batches";
+  EXPECT_EQ(names_with(rows, Verdict::diverges).size(), 12u) << "all but pipelines, which see whole micro-batches";
   EXPECT_EQ(row_of(rows, "hybrid").verdict, Verdict::diverges) << "replicas share them";
   for (const std::string& name : names_with(rows, Verdict::diverges)) {
     const LayerDifference first = first_divergence(row_of(rows, name));
@@ -365,7 +368,7 @@ TEST(Verification, FindsABoundaryBehindAStageWithoutParameters) {
 TEST(Verification, AResNetOfFewSamplesIsEqual) {
   const auto rows = verified(config_of(kSmallResNet, 2, kFewSamples));
   expect_no_divergence(rows);
-  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 13u);
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 15u);
   std::set<std::string> noise;
   for (const VerifiedLayer& layer : row_of(rows, "ddp").all_noise())
     if (layer.found.pass == ComparedPass::backward) noise.insert(layer.found.layer);
@@ -380,10 +383,11 @@ TEST(Verification, AResNetOfFewSamplesIsEqual) {
 
 TEST(Verification, FindsABucketOfAResNetThatIsNeverReduced) {
   const auto rows = verified(config_of(kSmallResNet, 2, kFewSamples), {.planted = PlantedFault::bucket_left_out});
-  EXPECT_EQ(names_with(rows, Verdict::diverges),
-            (std::vector<std::string>{"data_parallel, gathered", "data_parallel, parallel", "ddp",
-                                      "ddp, overlap: false", "ddp, overlap: next_forward", "ddp, shard_optimizer",
-                                      "kvstore, device", "kvstore, round_robin", "kvstore, local"}));
+  EXPECT_EQ(
+      names_with(rows, Verdict::diverges),
+      (std::vector<std::string>{"data_parallel, gathered", "data_parallel, parallel", "ddp", "ddp, overlap: false",
+                                "ddp, overlap: next_forward", "ddp, shard_optimizer", "fsdp", "fsdp, weights kept",
+                                "kvstore, device", "kvstore, round_robin", "kvstore, local"}));
   EXPECT_EQ(first_divergence(row_of(rows, "ddp")).pass, ComparedPass::backward);
 }
 

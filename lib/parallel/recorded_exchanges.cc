@@ -1,0 +1,51 @@
+#include "parallel/recorded_exchanges.h"
+
+#include <optional>
+
+namespace dptrain::parallel {
+
+StepRecorder::Signature sizes_of_all(const Batch& batch, const Device& device) {
+  StepRecorder::Signature signature = {batch.samples, device.timeline() != nullptr ? 1 : 0};
+  for (const MicroBatch& micro : batch.micro_batches)
+    for (const BatchPart& part : micro.parts)
+      for (const auto& labels : part.targets) signature.push_back(static_cast<int64_t>(labels.size()));
+  return signature;
+}
+
+RecordedExchanges::RecordedExchanges(RankTeam& team, bool is_of_text)
+    : team_(team),
+      is_of_text_(is_of_text),
+      counts_(static_cast<size_t>(team.size())),
+      agreements_(static_cast<size_t>(team.size())) {}
+
+void RecordedExchanges::join(int rank, Replica& replica) {
+  if (team_.world_size() == 1 || team_.is_logged()) return;
+  auto& agreement = agreements_[static_cast<size_t>(rank)];
+  agreement = std::make_unique<RecordingAgreement>(team_.host_communicator(rank));
+  replica.agree_on_recording_by([to = agreement.get()](StepRecorder::How own) { return to->of_all(own); });
+}
+
+void RecordedExchanges::run(int rank, Replica& replica, const StepParts& parts, const Batch& batch,
+                            const StepRecorder::Give& give) {
+  // Of images every rank's sizes follow from how the batch is shared out.
+  if (auto& agreement = agreements_[static_cast<size_t>(rank)])
+    agreement->begin_step(is_of_text_ ? std::nullopt : std::optional(sizes_of_all(batch, replica.device())));
+  // Ranks that log what they would do tell each other nothing: they go by the sizes of all.
+  const auto signature = team_.is_logged() ? sizes_of_all(batch, replica.device()) : StepRecorder::Signature();
+  Communicator& communicator = team_.communicator(rank);
+  const CommCounts before = communicator.counts();
+  const auto given = [&](StepRecorder::How how) {
+    // All ranks record at once: the exchanges go into the graphs of all of them.
+    if (how == StepRecorder::How::recorded) communicator.barrier();
+    give(how);
+    if (how == StepRecorder::How::recorded) communicator.barrier();
+  };
+  const auto how = replica.run_part(0, parts, given, signature);
+  CommCounts& of_replay = counts_[static_cast<size_t>(rank)];
+  if (how == StepRecorder::How::recorded)
+    of_replay = communicator.counts() - before;
+  else if (how == StepRecorder::How::replayed)
+    communicator.count_replay(of_replay);
+}
+
+}  // namespace dptrain::parallel

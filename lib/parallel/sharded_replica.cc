@@ -1,0 +1,90 @@
+#include "parallel/sharded_replica.h"
+
+namespace dptrain::parallel {
+namespace {
+
+std::vector<OwnedRange> ranges_of(const std::vector<WeightUnit>& units, int ranks) {
+  std::vector<OwnedRange> ranges;
+  for (const WeightUnit& unit : units)
+    for (int rank = 0; rank < ranks; ++rank) ranges.push_back(unit.owned_by(rank));
+  return ranges;
+}
+
+OwnedUpdates::OwnBuffers own_buffers(const ShardedWeights& weights, const Tensor& gradients, int rank) {
+  OwnedUpdates::OwnBuffers own{.flat = weights.own_flat(gradients), .begins = {}};
+  for (const WeightUnit& unit : weights.units())
+    if (unit.owned_by(rank).elements() > 0) own.begins.push_back(unit.own_begin);
+  return own;
+}
+
+/// ShardedPass::Options::apart of a device.
+std::function<void()> apart_on(Device& device, Communicator& communicator) {
+  if (device.kind() == DeviceKind::cpu) return {};
+  return [&] {
+    device.synchronize();
+    communicator.barrier();
+  };
+}
+
+}  // namespace
+
+ShardedReplica::ShardedReplica(Replica& replica, Communicator& communicator, const ReplicaSpec& spec,
+                               const Options& options)
+    : replica_(replica),
+      weights_(
+          replica.model(), replica.device(), communicator, replica.clock(),
+          {.units = {.unit_mb = options.unit_mb}, .compute = replica.dtype(), .initialization = spec.initialization}),
+      gradients_(replica.model(), communicator, replica.clock(), weights_.units(),
+                 options.leaves_last_sum_out ? 0 : -1),
+      pass_(
+          weights_, gradients_,
+          {.reshard_after_forward = options.reshard_after_forward, .apart = apart_on(replica.device(), communicator)}),
+      updates_(replica.model(), communicator, replica.clock(),
+               {.ranges = ranges_of(weights_.units(), communicator.size()),
+                .own = own_buffers(weights_, gradients_.own(), communicator.rank()),
+                .optimizer = spec.optimizer,
+                .clip_norm = spec.clip_norm,
+                .observer = spec.observer}) {
+  if (spec.average_decay) average_.emplace(weights_.own(), *spec.average_decay);
+  replica.compute_by(pass_);
+}
+
+void ShardedReplica::update() {
+  updates_.update(replica_.optimizer_step(), replica_.loss_scale());
+  weights_.share_values();
+  if (average_) {
+    const InPhase updating(replica_.clock(), Phase::optimizer);
+    average_->follow(weights_.own());
+  }
+  replica_.end_update();
+}
+
+void ShardedReplica::renew_copies() {
+  weights_.refresh_copies();
+  weights_.share_values();
+}
+
+void ShardedReplica::swap_average() {
+  if (!average_) return;
+  average_->swap_with(weights_.own());
+  renew_copies();
+}
+
+std::vector<nn::NamedValues> ShardedReplica::gather_average() const {
+  if (!average_) return {};
+  return nn::values_by_parameter(replica_.model(), updates_.read_from(average_->values()));
+}
+
+void ShardedReplica::restore(const TrainingState& state) {
+  if (!state.model.empty()) {
+    nn::load_state_dict(replica_.model(), state.model, updates_.write_to(weights_.own()));
+    renew_copies();
+  }
+  if (!state.optimizer.empty()) updates_.load_state(state.optimizer);
+  if (average_ && !state.average.empty())
+    nn::load_by_parameter(replica_.model(), updates_.write_to(average_->values()), state.average);
+  else if (average_ && !state.model.empty())
+    average_->restart(weights_.own());
+}
+
+}  // namespace dptrain::parallel

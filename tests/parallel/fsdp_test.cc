@@ -1,0 +1,246 @@
+// fsdp: the bits of ddp, a part of everything's memory, checkpoints of anybody.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "parallel/digits.h"
+#include "parallel/half_used_net.h"
+#include "parallel/residual_net.h"
+#include "parallel/trained_state.h"
+#include "support/expect_error.h"
+
+namespace dptrain::parallel {
+namespace fsdp_test {
+
+StrategyOptions adam_on(const char* name, int devices) {
+  return {.name = name, .devices = devices, .adam = optim::AdamSettings{.weight_decay = 0.1, .decoupled = true}};
+}
+
+/// Everything that a checkpoint holds after some steps of 50 samples, the last of which has 10.
+TrainingState state_after(const StrategyOptions& options, int64_t steps = 4) {
+  const auto strategy = make_strategy(options);
+  train(*strategy, digits(50 * steps - 40, 10), steps, 50, 0.01, options.micro_batches);
+  return strategy->training_state();
+}
+
+void expect_same_states(const TrainingState& a, const TrainingState& b) {
+  expect_same_bits(a.model, b.model);
+  expect_same_bits(a.optimizer, b.optimizer);
+  expect_same_bits(a.average, b.average);
+  ASSERT_EQ(a.loss_scale.has_value(), b.loss_scale.has_value());
+  if (a.loss_scale) {
+    EXPECT_EQ(a.loss_scale->skipped, b.loss_scale->skipped);
+  }
+}
+
+/// Of ten samples nine devices have one or two, a tenth of which is a device that computes nothing in micro-batches.
+TEST(Fsdp, EndsInTheBitsOfDdp) {
+  for (const int devices : {1, 2, 3, 4, 7})
+    for (const int64_t micro_batches : {1, 3})
+      for (const double unit_mb : {0.0, 1e-6, 1.0})
+        for (const char* name : {"fsdp", "fsdp_kept"}) {
+          SCOPED_TRACE(::testing::Message() << name << " on " << devices << " devices, units of " << unit_mb << " MiB, "
+                                            << micro_batches << " micro-batches");
+          StrategyOptions options = adam_on("ddp", devices);
+          options.micro_batches = micro_batches;
+          const TrainingState whole = state_after(options);
+          options.name = name;
+          options.fsdp.unit_mb = unit_mb;
+          expect_same_states(state_after(options), whole);
+        }
+}
+
+TEST(Fsdp, ClipsAndAveragesInTheBitsOfDdp) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16})
+    for (const int devices : {1, 2, 3}) {
+      SCOPED_TRACE(::testing::Message() << devices << " devices, precision " << static_cast<int>(precision));
+      StrategyOptions options = adam_on("ddp", devices);
+      options.net = residual_net();
+      options.precision = precision;
+      options.clip_norm = 0.5;
+      options.average_decay = 0.9;
+      const TrainingState whole = state_after(options);
+      for (const char* name : {"fsdp", "fsdp_kept"}) {
+        options.name = name;
+        expect_same_states(state_after(options), whole);
+      }
+    }
+}
+
+TEST(Fsdp, MeasuresLayersInTheBitsOfDdp) {
+  for (const int devices : {1, 3}) {
+    StrategyOptions lars{.name = "ddp", .devices = devices, .lars = optim::LarsSettings{.trust_coefficient = 0.05}};
+    StrategyOptions lamb{.name = "ddp", .devices = devices, .lamb = optim::LambSettings{}};
+    for (StrategyOptions* options : {&lars, &lamb}) {
+      const TrainingState whole = state_after(*options);
+      options->name = "fsdp";
+      expect_same_states(state_after(*options), whole);
+    }
+  }
+}
+
+TEST(Fsdp, AParameterThatNobodyUsesHasAGradientOfZero) {
+  const Datasets data = digits(40, 4);
+  const auto trained = [&](const char* name) {
+    StrategyOptions options{.name = name, .net = half_used_net(), .devices = 3, .sgd = {.momentum = 0.9}};
+    options.find_unused = true;
+    options.fsdp.unit_mb = 1e-6;
+    const auto strategy = make_strategy(options);
+    train_steps_as_epochs(*strategy, data, {.first = 1, .last = 4, .batch = 8, .micro_batches = 2});
+    return strategy->state_dict();
+  };
+  expect_same_bits(trained("fsdp"), trained("ddp"));
+}
+
+TEST(Fsdp, CheckpointsAreThoseOfDdpOnAnyDevices) {
+  const Datasets data = digits(400, 10);
+  const auto options_of = [](const char* name, int devices) {
+    StrategyOptions options = adam_on(name, devices);
+    options.average_decay = 0.9;
+    options.precision = Precision::bf16;
+    return options;
+  };
+  const auto goes_on = [&](const TrainingState& from, const char* name, int devices) {
+    const auto strategy = make_strategy(options_of(name, devices));
+    strategy->restore(from);
+    train(*strategy, data, 3, 40, 0.01);
+    return strategy->training_state();
+  };
+  const TrainingState start = state_after(options_of("fsdp", 3));
+  for (const int devices : {1, 2, 4})
+    expect_same_states(goes_on(start, "fsdp", devices), goes_on(start, "ddp", devices));
+  // What was restored is what is saved, and what isn't in a checkpoint is begun anew.
+  const auto restored = make_strategy(options_of("fsdp", 2));
+  restored->restore(start);
+  expect_same_states(restored->training_state(), start);
+  TrainingState weights{.model = start.model, .optimizer = {}, .average = {}, .loss_scale = {}};
+  expect_same_states(goes_on(weights, "fsdp", 2), goes_on(weights, "ddp", 2));
+}
+
+TEST(Fsdp, IsEvaluatedAsDdpIsAndGoesOnAfterIt) {
+  const Datasets data = digits(100, 30);
+  const auto trained = [&](const char* name) {
+    StrategyOptions options = adam_on(name, 3);
+    options.average_decay = 0.5;
+    const auto strategy = make_strategy(options);
+    std::vector<double> losses;
+    for (int round = 0; round < 2; ++round) {
+      train(*strategy, data, 2, 20, 0.01);
+      losses.push_back(strategy->evaluate(*data.test, {.stopped = [] { return false; }})->mean_loss());
+      EXPECT_FALSE(strategy->evaluate(*data.test, {.stopped = [] { return true; }}));
+      strategy->measure_speeds(*data.train, 20);
+    }
+    return Trained{.state = strategy->training_state().model, .losses = losses};
+  };
+  expect_same_bits(trained("fsdp"), trained("ddp"));
+}
+
+/// What devices hold of a ResNet-18: 11.2 million weights, the last block 4.7 million and the one before 3.7 million.
+class FsdpMemory : public ::testing::Test {
+ protected:
+  static constexpr int kDevices = 4;
+
+  struct Held {
+    MemoryCounts between_steps;
+    MemoryCounts at_peak;
+  };
+  static Held held(const char* name, Precision precision = Precision::fp32) {
+    StrategyOptions options = adam_on(name, kDevices);
+    options.model = "resnet18";
+    options.precision = precision;
+    const auto strategy = make_strategy(options);
+    train(*strategy, digits(8, 4), 2, 4, 0.001);
+    strategy->take_scores(true);
+    return {.between_steps = strategy->device(1).allocator().in_use(),
+            .at_peak = strategy->take_costs(1).memory_at_peak};
+  }
+};
+
+TEST_F(FsdpMemory, IsAPartOfEverythingBetweenSteps) {
+  const Held ddp = held("ddp"), fsdp = held("fsdp");
+  for (const MemoryPurpose purpose : {MemoryPurpose::weights, MemoryPurpose::optimizer})
+    EXPECT_NEAR(static_cast<double>(fsdp.between_steps[purpose]),
+                static_cast<double>(ddp.between_steps[purpose]) / kDevices,
+                0.01 * static_cast<double>(ddp.between_steps[purpose]));
+  const int64_t whole = ddp.between_steps[MemoryPurpose::weights];
+  EXPECT_NEAR(static_cast<double>(fsdp.between_steps[MemoryPurpose::gradients]), static_cast<double>(whole) / kDevices,
+              0.01 * static_cast<double>(whole));
+}
+
+TEST_F(FsdpMemory, HasTwoUnitsBesideThatInAStep) {
+  constexpr double kLast = 4 * 4.72e6, kBefore = 4 * 3.67e6;
+  const Held ddp = held("ddp"), fsdp = held("fsdp"), kept = held("fsdp_kept");
+  const auto weights = [](const Held& of) { return static_cast<double>(of.at_peak[MemoryPurpose::weights]); };
+  EXPECT_LT(weights(fsdp), weights(ddp) / kDevices + 1.02 * (kLast + kBefore));
+  EXPECT_LE(weights(kept), 1.3 * weights(ddp)) << "all of them, and the own part";
+  EXPECT_LT(static_cast<double>(fsdp.at_peak[MemoryPurpose::gradients]),
+            weights(ddp) / kDevices + 1.02 * (kLast + kBefore));
+}
+
+/// An evaluation gathers unit by unit, and whoever saves the weights reads them parameter by parameter.
+TEST_F(FsdpMemory, IsNoMoreWhereItIsEvaluatedOrSaved) {
+  StrategyOptions options = adam_on("fsdp", kDevices);
+  options.model = "resnet18";
+  options.average_decay = 0.9;
+  const auto strategy = make_strategy(options);
+  const Datasets data = digits(8, 10);
+  train(*strategy, data, 2, 4, 0.001);
+  strategy->take_scores(true);
+  const auto most_in = [&](const auto& work) {
+    for (int rank = 0; rank < kDevices; ++rank) strategy->take_costs(rank);
+    work();
+    int64_t most = 0;
+    for (int rank = 0; rank < kDevices; ++rank) most = std::max(most, strategy->take_costs(rank).peak_bytes);
+    return static_cast<double>(most - strategy->device(0).allocator().in_use().total_bytes());
+  };
+  constexpr double kLast = 4 * 4.72e6, kBefore = 4 * 3.67e6, kLargest = 4 * 512 * 512 * 9, kMore = 2e6;
+  EXPECT_LT(most_in([&] { strategy->evaluate(*data.test, {.stopped = [] { return false; }}); }),
+            kLast + kBefore + 4 * 2.8e6 + kMore)
+      << "two units, the average's place and a few activations";
+  TrainingState state;
+  EXPECT_LT(most_in([&] { state = strategy->training_state(); }), 2 * kLargest + kMore);
+  EXPECT_LT(most_in([&] { strategy->restore(state); }), 3 * kLargest + kMore);
+  EXPECT_LT(most_in([&] { strategy->for_each_state([](const nn::NamedValues&) {}); }), 2 * kLargest + kMore);
+}
+
+TEST_F(FsdpMemory, GathersHalfAsMuchInHalfPrecision) {
+  const auto gathered = [](const Held& of) {
+    return of.at_peak[MemoryPurpose::weights] - of.between_steps[MemoryPurpose::weights];
+  };
+  EXPECT_NEAR(static_cast<double>(gathered(held("fsdp", Precision::bf16))),
+              0.5 * static_cast<double>(gathered(held("fsdp"))), 0.02 * static_cast<double>(gathered(held("fsdp"))));
+}
+
+/// Gradients (N - 1) / N times from each device, weights as often as they are gathered: each unit twice, but for the
+/// last two, which backward comes to while they are there.
+TEST(Fsdp, SendsWhatItsUnitsSay) {
+  for (const int devices : {1, 2, 3, 4}) {
+    SCOPED_TRACE(devices);
+    const auto bytes_of = [&](const char* name, double unit_mb) {
+      StrategyOptions options{.name = name, .devices = devices};
+      options.fsdp.unit_mb = unit_mb;
+      const auto strategy = make_strategy(options);
+      train(*strategy, digits(50, 10), 1, 50, 0.01);
+      strategy->training_state();  // which no step pays for
+      int64_t bytes = 0;
+      for (int rank = 0; rank < devices; ++rank) bytes += strategy->take_costs(rank).communication.bytes;
+      return static_cast<double>(bytes);
+    };
+    const double ddp = bytes_of("ddp", 0);
+    EXPECT_NEAR(bytes_of("fsdp_kept", 1e-6), ddp, 0.001 * ddp) << "but for what pads parts";
+    EXPECT_NEAR(bytes_of("fsdp", 1), ddp, 0.001 * ddp);
+    // conv1 is the only one behind the last two.
+    EXPECT_NEAR(bytes_of("fsdp", 1e-6), ddp, 0.01 * ddp);
+    EXPECT_GE(bytes_of("fsdp", 1e-6), bytes_of("fsdp_kept", 1e-6) + (devices - 1) * 4 * 150);
+  }
+}
+
+TEST(Fsdp, RefusesToChangeWeightsOnOneDevice) {
+  StrategyContext context = context_of({.name = "fsdp", .devices = 2});
+  context.faults.push_back({.kind = InjectedFault::Kind::flip, .rank = 1, .step = 1});
+  testing::expect_error(ExitCode::usage, {"--fault", "no two devices have the same weights", "strategy: ddp"},
+                        [&] { make_strategy({.name = "fsdp", .devices = 2}, context); });
+}
+
+}  // namespace fsdp_test
+}  // namespace dptrain::parallel
