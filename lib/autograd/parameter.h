@@ -35,7 +35,8 @@ class Parameter {
 
   /// Undefined while it has no memory: see nn::Model::place_by_runs.
   const Tensor& value() const { return value_; }
-  /// What operators read: the value, or its copy in half precision. Has memory from here on.
+  /// What operators read: the value, or its copy in half precision. Where that is on its way from other devices it
+  /// blocks until it is there.
   const Tensor& operand() const {
     if (!value_.defined() && !copy_.defined() && take_value_) take_value_();
     return copy_.defined() ? copy_ : value_;
@@ -60,7 +61,8 @@ class Parameter {
     index_ = index;
   }
   void bind(Tensor value) { value_ = std::move(value); }
-  /// Value and copy have no memory from now on; `take` binds them to some when an operator is about to read them.
+  /// Value and copy have no memory from now on. An operator that is about to read them calls `take`, which binds them
+  /// to what somebody has asked for before.
   void release_value(std::function<void()> take) {
     value_ = {};
     copy_ = {};

@@ -65,7 +65,7 @@ class Model {
   void place(Device& device, const InitializationOptions& options, DType compute = DType::f32,
              const StageRanges& part = {{}});
 
-  /// In place of `place`, of trained weights that others keep. Each run of them has memory here from `hold_weights` to
+  /// In place of `place`, of trained weights that others keep. Each run of them has memory here from `bind_weights` to
   /// `release_weights`, and gradients as `hold_gradients_by_runs` has them. Frozen weights lie here as ever.
   struct WeightRuns {
     /// Cuts the parameters, whose places are known by then, into runs; all of them, each in one.
@@ -75,7 +75,7 @@ class Model {
   };
   void place_by_runs(Device& device, const InitializationOptions& options, DType compute, const WeightRuns& runs);
   /// Operators compute with these values of a run, flat, or copies of them in half precision; the other is undefined.
-  void hold_weights(const ParameterRun& run, const Tensor& weights, const Tensor& copies);
+  void bind_weights(const ParameterRun& run, const Tensor& weights, const Tensor& copies);
   /// A run has no memory from here on; `take` is to hold it when it is about to be read.
   void release_weights(const ParameterRun& run, const std::function<void()>& take);
 

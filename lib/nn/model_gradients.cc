@@ -50,7 +50,8 @@ Tensor Model::gradients(int64_t begin, int64_t end) const {
   };
   if (gradients_.defined()) return window(gradients_, 0);
   for (const auto& [run, gradients] : gradient_runs_)
-    if (run.begin <= begin && end <= run.end + run.padding && gradients.defined()) return window(gradients, run.begin);
+    if (run.begin <= begin && begin < run.end && end <= run.end + run.padding && gradients.defined())
+      return window(gradients, run.begin);
   DPTRAIN_CHECK(false, "elements {} to {} are no part of a run of gradients that has memory", begin, end);
   return {};
 }

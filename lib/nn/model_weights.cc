@@ -13,7 +13,7 @@ void Model::place_by_runs(Device& device, const InitializationOptions& options, 
   std::vector<ParameterRun> cut = runs.cut(*this);
   for (const ParameterRun& run : cut) {
     const Tensor weights = Tensor::zeros(device, {run.end - run.begin}, {.purpose = MemoryPurpose::weights});
-    hold_weights(run, weights, {});
+    bind_weights(run, weights, {});
     begin_parameters(std::span(parameters_)
                          .subspan(static_cast<size_t>(run.first_parameter),
                                   static_cast<size_t>(run.end_parameter - run.first_parameter)),
@@ -26,7 +26,7 @@ void Model::place_by_runs(Device& device, const InitializationOptions& options, 
   place_states(device);
 }
 
-void Model::hold_weights(const ParameterRun& run, const Tensor& weights, const Tensor& copies) {
+void Model::bind_weights(const ParameterRun& run, const Tensor& weights, const Tensor& copies) {
   DPTRAIN_CHECK(weights.defined() != copies.defined(), "a run is held as values or as copies");
   for (int p = run.first_parameter; p < run.end_parameter; ++p) {
     Parameter& parameter = *parameters_[static_cast<size_t>(p)];

@@ -68,10 +68,12 @@ void load(const ByName& values, const std::string& name, const Tensor& to) {
 void load_parameter(const ByName& values, const Parameter& parameter, const std::string& prefix,
                     const WriteParameter& write, Device& device) {
   if (!write) return load(values, prefix + parameter.name(), parameter.value());
-  const int64_t elements = storage_elements(parameter.shape(), parameter.layout());
-  const Tensor flat = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::workspace});
-  load(values, prefix + parameter.name(), flat.window(0, parameter.shape(), parameter.layout()));
-  write(parameter, flat);
+  write(parameter, [&] {
+    const int64_t elements = storage_elements(parameter.shape(), parameter.layout());
+    const Tensor flat = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::workspace});
+    load(values, prefix + parameter.name(), flat.window(0, parameter.shape(), parameter.layout()));
+    return flat;
+  });
 }
 
 Tensor window_of(const Model& model, const Parameter& parameter, const Tensor& flat) {

@@ -20,8 +20,8 @@ struct NamedValues {
 /// What a trained parameter's values, or others that lie as they do, are read from where the model doesn't have them as
 /// a whole: a tensor as the parameter lies, or an undefined one, which leaves it out.
 using ReadParameter = std::function<Tensor(const Parameter&)>;
-/// The way back: given all that such a tensor has in memory, as a plain one.
-using WriteParameter = std::function<void(const Parameter&, const Tensor&)>;
+/// The way back: `values` gives all that such a tensor has in memory, as a plain one, to whoever asks for it.
+using WriteParameter = std::function<void(const Parameter&, const std::function<Tensor()>& values)>;
 
 /// Every parameter of the model in the order of registration, trained ones before frozen ones, and its running states;
 /// then tied parameters under their further names. Of a part of a model those that are its own. `read`: by default what

@@ -40,15 +40,17 @@ Tensor DealtOutValues::gather(const Parameter& parameter, const OwnValues& own) 
   return gathers ? whole.window(0, parameter.shape(), parameter.layout()) : Tensor();
 }
 
-void DealtOutValues::take(const Parameter& parameter, const Tensor& values, const OwnValues& own) const {
+void DealtOutValues::take(const Parameter& parameter, const std::function<Tensor()>& values,
+                          const OwnValues& own) const {
   const int64_t first = model_.offset(parameter);
+  Tensor flat;
   for (const Part& part : parts_of(parameter)) {
     if (ranges_[part.range].owner != communicator_.rank()) continue;
+    if (!flat.defined()) flat = values();
     // What pads a parameter is no part of its values.
-    const int64_t end = std::min(part.end, first + values.elements());
-    if (part.begin >= end) continue;
-    const Part there{.range = part.range, .begin = part.begin, .end = end};
-    own_part(there, own).copy_from(values.window(part.begin - first, {end - part.begin}, Layout::plain));
+    const Part there{.range = part.range, .begin = part.begin, .end = std::min(part.end, first + flat.elements())};
+    if (there.begin >= there.end) continue;
+    own_part(there, own).copy_from(flat.window(there.begin - first, {there.end - there.begin}, Layout::plain));
   }
 }
 

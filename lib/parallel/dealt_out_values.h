@@ -24,8 +24,9 @@ class DealtOutValues {
   using OwnValues = std::function<Tensor(size_t range)>;
   /// A parameter's values, as it lies, on rank 0; undefined elsewhere. Every rank calls it. Blocks.
   Tensor gather(const Parameter& parameter, const OwnValues& own) const;
-  /// Makes a rank's part of these its own; `values`: all that the parameter has in memory, flat.
-  void take(const Parameter& parameter, const Tensor& values, const OwnValues& own) const;
+  /// Makes a rank's part of these its own; `values`: all that the parameter has in memory, flat, asked for where the
+  /// rank owns some of it.
+  void take(const Parameter& parameter, const std::function<Tensor()>& values, const OwnValues& own) const;
 
  private:
   /// What a range has of a parameter: its elements [begin, end) of the flat buffers.

@@ -13,45 +13,34 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Faults that change a weight on one device make it differ from the others'.
-void refuse_faults(const StrategyContext& context) {
-  for (const InjectedFault& fault : context.faults)
-    if (fault.kind == InjectedFault::Kind::flip || fault.kind == InjectedFault::Kind::nan)
-      throw Error(ExitCode::usage,
-                  Mistake{.where = "--fault",
-                          .expected = "under fsdp no two devices have the same weights, expected kill, "
-                                      "stop, hang, slow or memory",
-                          .got = "flip or nan",
-                          .advice = "rehearse it with strategy: ddp"});
+/// Of all that ranks take parts of.
+int64_t digest_of(const TrainingState& state) {
+  uint64_t digest = 0;
+  for (const auto* tensors : {&state.model, &state.optimizer, &state.average})
+    for (const nn::NamedValues& tensor : *tensors)
+      for (const auto bytes : {std::as_bytes(std::span(tensor.name)), std::as_bytes(std::span(tensor.values))})
+        digest = 31 * digest + bit_digest(bytes);
+  return static_cast<int64_t>(digest);
 }
 
-int64_t digest_of(const std::vector<nn::NamedValues>& weights) {
-  uint64_t digest = 0;
-  for (const nn::NamedValues& tensor : weights)
-    digest = 31 * digest + bit_digest(std::as_bytes(std::span(tensor.values)));
-  return static_cast<int64_t>(digest);
+/// What a rank has, and who places it.
+ReplicaPart part_of_rank(const StrategyContext& context, const Fsdp::Options& options) {
+  const auto is_gpu = [](const DeviceId& id) { return id.kind == DeviceKind::cuda; };
+  const ShardedReplica::Options of_rank{.unit_mb = options.unit_mb,
+                                        .reshard_after_forward = options.reshard_after_forward,
+                                        .leaves_last_sum_out = context.planted == PlantedFault::bucket_left_out,
+                                        // Every process lists the same kinds of devices.
+                                        .has_gpus = std::ranges::any_of(context.team.devices, is_gpu)};
+  const auto place = [of_rank, &spec = context.replica](Replica& replica, Communicator& communicator) {
+    replica.deal_out_by(std::make_unique<ShardedReplica>(replica, communicator, spec, of_rank));
+  };
+  return {.duties = {.places = false, .updates = false}, .place = place};
 }
 
 }  // namespace
 
 Fsdp::Fsdp(const StrategyContext& context, const Options& options)
-    : Fsdp(context, options, std::make_shared<Sharded>(context.team.devices.size())) {}
-
-Fsdp::Fsdp(const StrategyContext& context, const Options& options, std::shared_ptr<Sharded> replicas)
-    : ReplicatedStrategy(
-          context,
-          [&](int) {
-            refuse_faults(context);
-            const auto place = [&](int rank, Replica& replica, Communicator& communicator) {
-              (*replicas)[static_cast<size_t>(rank)] = std::make_unique<ShardedReplica>(
-                  replica, communicator, context.replica,
-                  ShardedReplica::Options{.unit_mb = options.unit_mb,
-                                          .reshard_after_forward = options.reshard_after_forward,
-                                          .leaves_last_sum_out = context.planted == PlantedFault::bucket_left_out});
-            };
-            return ReplicaPart{.duties = {.places = false, .updates = false}, .place = place};
-          }),
-      replicas_(std::move(replicas)),
+    : ReplicatedStrategy(context, [&](int) { return part_of_rank(context, options); }),
       recorded_(team(), context.replica.input.text.has_value()),
       steps_(team(), context.replica.steps_in_flight) {
   DPTRAIN_CHECK(context.shards == 0, "logical shards of a batch compute with weights that are whole");
@@ -60,10 +49,12 @@ Fsdp::Fsdp(const StrategyContext& context, const Options& options, std::shared_p
 }
 
 std::vector<double> Fsdp::measure_speeds(const Dataset& dataset, int64_t samples) {
-  team().run("gathering the weights", [&](int rank) { sharded(rank).weights().hold_all(); });
-  auto speeds = ReplicatedStrategy::measure_speeds(dataset, samples);
-  team().run("forgetting the weights", [&](int rank) { sharded(rank).weights().release_all(); });
-  return speeds;
+  return with_prefix("split: auto measures with all weights on each device, unlike split: even", [&] {
+    team().run("gathering the weights", [&](int rank) { sharded(rank).weights().hold_all(); });
+    auto speeds = ReplicatedStrategy::measure_speeds(dataset, samples);
+    team().run("forgetting the weights", [&](int rank) { sharded(rank).weights().release_all(); });
+    return speeds;
+  });
 }
 
 void Fsdp::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
@@ -113,23 +104,25 @@ TrainingState Fsdp::training_state() {
 }
 
 void Fsdp::restore(const TrainingState& state) {
-  if (team().spans_processes()) require_same(state.model);
+  if (team().spans_processes()) require_same(state);
   ReplicatedStrategy::restore(state);
 }
 
-void Fsdp::require_same(const std::vector<nn::NamedValues>& weights) {
-  const int64_t own = digest_of(weights);
+void Fsdp::require_same(const TrainingState& state) {
+  const int64_t own = digest_of(state);
+  std::vector<int64_t> all(static_cast<size_t>(world_size()));
   team().run("comparing what is begun with", [&](int rank) {
-    std::vector<int64_t> mine = {own}, all(static_cast<size_t>(world_size()));
-    team().host_communicator(rank).all_gather(buffer_of(mine), buffer_of(all));
-    const auto other = std::ranges::find_if(all, [&](int64_t digest) { return digest != all[0]; });
-    if (other == all.end()) return;
-    throw Error(
-        ExitCode::ranks_disagree,
-        fmt::format("expected the same weights to begin with on all processes, got other ones on rank {} than on "
-                    "rank 0; give all of them the same files",
-                    other - all.begin()));
+    std::vector<int64_t> mine = {own}, of_world(all.size());
+    team().host_communicator(rank).all_gather(buffer_of(mine), buffer_of(of_world));
+    if (rank == 0) all = std::move(of_world);
   });
+  const auto other = std::ranges::find_if(all, [&](int64_t digest) { return digest != all[0]; });
+  if (other == all.end()) return;
+  throw Error(
+      ExitCode::ranks_disagree,
+      fmt::format("what to begin with: expected the same weights and optimizer state on all processes, got other "
+                  "ones on rank {} than on rank 0; start all processes alike",
+                  other - all.begin()));
 }
 
 void Fsdp::share_weights(int rank) { broadcast_from_first(rank, replica(rank).model().running_states()); }

@@ -13,7 +13,8 @@ namespace dptrain::parallel {
 /// Fully sharded data parallel: a rank a device, each with its part of the batch, as in ddp; but weights, gradients and
 /// optimizer state are dealt out, an equal part of each unit of the model to every rank. A unit's weights are gathered
 /// where a pass comes to it and forgotten behind it, its gradients are summed on their owners, which make the update
-/// (ZeRO's third stage: Rajbhandari et al., 2020; PyTorch FSDP: Zhao et al., 2023). Ends in the bits of ddp.
+/// (ZeRO's third stage: Rajbhandari et al., 2020; PyTorch FSDP: Zhao et al., 2023). Where sums are made in the tree's
+/// order it ends in the bits of ddp.
 class Fsdp final : public ReplicatedStrategy {
  public:
   struct Options {
@@ -32,9 +33,6 @@ class Fsdp final : public ReplicatedStrategy {
   void restore(const TrainingState& state) override;
 
  private:
-  using Sharded = std::vector<std::unique_ptr<ShardedReplica>>;
-  Fsdp(const StrategyContext& context, const Options& options, std::shared_ptr<Sharded> replicas);
-
   void share_weights(int rank) override;
   void swap_average(int rank) override;
   /// No two ranks have the same weights.
@@ -43,13 +41,12 @@ class Fsdp final : public ReplicatedStrategy {
   std::vector<nn::NamedValues> dealt_out_state(int rank) override { return sharded(rank).gather_optimizer_state(); }
   void restore_dealt_out(int rank, const TrainingState& state) override { sharded(rank).restore(state); }
   /// Of several processes, each of which takes its parts of what it has read.
-  void require_same(const std::vector<nn::NamedValues>& weights);
+  void require_same(const TrainingState& state);
   void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
   /// What a rank's device is given in a step.
   void give_step(int rank, const StepParts& parts);
-  ShardedReplica& sharded(int rank) { return *(*replicas_)[static_cast<size_t>(rank)]; }
+  ShardedReplica& sharded(int rank) { return replica(rank).sharded(); }
 
-  std::shared_ptr<Sharded> replicas_;  ///< by rank
   RecordedExchanges recorded_;
   StepsUnderWay steps_;
 };

@@ -27,23 +27,31 @@ using Kind = InjectedFault::Kind;
 
 bool is_of_weights(const InjectedFault& fault) { return fault.kind == Kind::flip || fault.kind == Kind::nan; }
 
-const Parameter* parameter_of(const InjectedFault& fault, const nn::Model& model) {
+/// The one that it is of, or the last one that the rank has some of.
+const Parameter* parameter_of(const InjectedFault& fault, const nn::Model& model, const OwnWeight& own) {
   const auto& parameters = model.parameters();
-  if (fault.parameter.empty()) return parameters.empty() ? nullptr : parameters.back();
+  const auto is_own = [&](const Parameter* parameter) { return own(*parameter).defined(); };
+  if (fault.parameter.empty()) {
+    const auto last = std::find_if(parameters.rbegin(), parameters.rend(), is_own);
+    return last == parameters.rend() ? nullptr : *last;
+  }
   const auto found = std::ranges::find(parameters, fault.parameter, &Parameter::name);
   return found == parameters.end() ? nullptr : *found;
 }
 
-void require_parameter(const InjectedFault& fault, const nn::Model& model) {
-  if (parameter_of(fault, model) != nullptr) return;
+void require_parameter(const InjectedFault& fault, const nn::Model& model, const OwnWeight& own) {
+  const Parameter* found = parameter_of(fault, model, own);
+  if (found != nullptr && own(*found).defined()) return;
   std::vector<std::string> names;
   for (const Parameter* parameter : model.parameters()) names.push_back(parameter->name());
   const std::string nearest = nearest_name(fault.parameter, names);
+  std::string advice =
+      nearest.empty() ? "dptrain plan --layers lists the model's" : fmt::format("did you mean '{}'?", nearest);
+  if (found != nullptr) advice = "others have all of it; name another one, or none";
   throw Error(ExitCode::usage, Mistake{.where = "--fault",
                                        .expected = fmt::format("expected a parameter that rank {} trains", fault.rank),
                                        .got = fmt::format("'{}'", fault.parameter),
-                                       .advice = nearest.empty() ? "dptrain plan --layers lists the model's"
-                                                                 : fmt::format("did you mean '{}'?", nearest)});
+                                       .advice = advice});
 }
 
 /// Another process stops this one and lets it go on, which it can't do by itself. It holds none of its files, and ends
@@ -84,24 +92,23 @@ bool is_slow_in(const InjectedFault& fault, int64_t step) {
   return step >= fault.step && (fault.steps == 0 || step < fault.step + fault.steps);
 }
 
-void damage(const InjectedFault& fault, nn::Model& model) {
+void damage(const InjectedFault& fault, const Tensor& weight) {
   constexpr uint32_t kBit = 1U << 20;  // of a float's mantissa, high enough not to be rounded away
-  Device& device = model.device();
-  void* const at = parameter_of(fault, model)->value().raw();
+  Device& device = weight.device();
   float value = 0;
-  device.download(&value, at, sizeof value);
+  device.download(&value, weight.raw(), sizeof value);
   value = fault.kind == Kind::nan ? std::numeric_limits<float>::quiet_NaN()
                                   : std::bit_cast<float>(std::bit_cast<uint32_t>(value) ^ kBit);
-  device.upload(at, &value, sizeof value);
-  model.refresh_copies();
+  device.upload(weight.raw(), &value, sizeof value);
 }
 
 }  // namespace
 
-RankFaults::RankFaults(const std::vector<InjectedFault>& all, int world_rank, const nn::Model& model) {
+RankFaults::RankFaults(const std::vector<InjectedFault>& all, int world_rank, const nn::Model& model,
+                       const OwnWeight& own) {
   std::ranges::copy_if(all, std::back_inserter(own_), [&](const auto& fault) { return fault.rank == world_rank; });
   for (const InjectedFault& fault : own_)
-    if (is_of_weights(fault)) require_parameter(fault, model);
+    if (is_of_weights(fault)) require_parameter(fault, model, own);
 }
 
 void RankFaults::begin_step(int64_t step, Device& device) const {
@@ -126,9 +133,14 @@ double RankFaults::delay_s(int64_t step) const {
   return seconds;
 }
 
-void RankFaults::end_step(int64_t step, nn::Model& model) const {
-  for (const InjectedFault& fault : own_)
-    if (is_of_weights(fault) && fault.step == step) damage(fault, model);
+bool RankFaults::end_step(int64_t step, const nn::Model& model, const OwnWeight& own) const {
+  bool is_wrong = false;
+  for (const InjectedFault& fault : own_) {
+    if (!is_of_weights(fault) || fault.step != step) continue;
+    damage(fault, own(*parameter_of(fault, model, own)));
+    is_wrong = true;
+  }
+  return is_wrong;
 }
 
 }  // namespace dptrain::parallel

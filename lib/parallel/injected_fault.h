@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,20 +28,24 @@ struct InjectedFault {
   std::string parameter = {};  ///< of weights: of which one; "": the rank's last
 };
 
+/// What a rank has of a parameter, undefined where others have all of it.
+using OwnWeight = std::function<Tensor(const Parameter&)>;
+
 /// What one rank suffers. Used on its thread.
 class RankFaults {
  public:
   RankFaults() = default;
-  /// Those of `all` that are this rank's. Throws 64 for a parameter that its model hasn't.
-  RankFaults(const std::vector<InjectedFault>& all, int world_rank, const nn::Model& model);
+  /// Those of `all` that are this rank's. Throws 64 for a parameter that its model, or the rank, hasn't.
+  RankFaults(const std::vector<InjectedFault>& all, int world_rank, const nn::Model& model, const OwnWeight& own);
 
   /// What comes before a step: it may not return. Throws 71 for want of memory.
   void begin_step(int64_t step, Device& device) const;
   bool may_delay() const;
   /// What its device is late by in a step, in seconds.
   double delay_s(int64_t step) const;
-  /// What is wrong with the weights of the rank at the end of a step.
-  void end_step(int64_t step, nn::Model& model) const;
+  /// What is wrong with the weights of the rank at the end of a step; returns whether something is. Copies of them are
+  /// the caller's.
+  bool end_step(int64_t step, const nn::Model& model, const OwnWeight& own) const;
 
  private:
   std::vector<InjectedFault> own_;

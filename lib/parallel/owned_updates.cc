@@ -116,7 +116,9 @@ std::vector<nn::NamedValues> OwnedUpdates::gather_state() {
 void OwnedUpdates::load_state(const std::vector<nn::NamedValues>& state) {
   for (size_t k = 0; k < state_names_.size(); ++k) {
     const auto own = own_values([k](const Own& one) { return one.optimizer->state()[k].values; });
-    const auto write = [&](const Parameter& parameter, const Tensor& values) { values_.take(parameter, values, own); };
+    const auto write = [&](const Parameter& parameter, const std::function<Tensor()>& values) {
+      values_.take(parameter, values, own);
+    };
     nn::load_by_parameter(model_, write, state, state_names_[k] + ".");
   }
 }
@@ -128,9 +130,8 @@ nn::ReadParameter OwnedUpdates::read_from(const Tensor& own) const {
 }
 
 nn::WriteParameter OwnedUpdates::write_to(const Tensor& own) const {
-  return [this, values = own_values([own](const Own&) { return own; })](const Parameter& parameter, const Tensor& all) {
-    values_.take(parameter, all, values);
-  };
+  return [this, values = own_values([own](const Own&) { return own; })](
+             const Parameter& parameter, const std::function<Tensor()>& all) { values_.take(parameter, all, values); };
 }
 
 std::vector<int64_t> OwnedUpdates::held_bytes() const {

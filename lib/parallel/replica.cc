@@ -9,7 +9,7 @@
 #include "parallel/deferred_update.h"
 #include "parallel/image_bytes.h"
 #include "parallel/shard_team.h"
-#include "parallel/sharded_pass.h"
+#include "parallel/sharded_replica.h"
 
 namespace dptrain::parallel {
 
@@ -82,9 +82,13 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const Replica& lender)
 
 Replica::~Replica() = default;
 
-void Replica::suffer(RankFaults faults) {
-  faults_ = std::move(faults);
+void Replica::suffer(const std::vector<InjectedFault>& faults, int world_rank) {
+  faults_ = RankFaults(faults, world_rank, *model_, [this](const Parameter& of) { return own_weight(of); });
   if (faults_.may_delay()) exchange_.allow_delays();
+}
+
+Tensor Replica::own_weight(const Parameter& parameter) const {
+  return sharded_ ? sharded_->weights().own_of(parameter) : parameter.value();
 }
 
 std::vector<Device*> Replica::part_devices() {
@@ -127,7 +131,11 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
 
 void Replica::end_step() {
   exchange_.end();
-  faults_.end_step(numbers_.step, *model_);
+  if (!faults_.end_step(numbers_.step, *model_, [this](const Parameter& of) { return own_weight(of); })) return;
+  if (sharded_)
+    sharded_->weights().refresh_copies();
+  else
+    model_->refresh_copies();
 }
 
 StepRecorder::How Replica::run_part(int part, const StepParts& parts, const StepRecorder::Give& give,
@@ -243,15 +251,17 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
   const bool has_pass = this->has_pass();
   for (size_t p = 0; p < parts.size(); ++p) {
     const bool is_last = p + 1 == parts.size();
-    if (has_pass) pass_->begin(is_last);
+    if (has_pass) sharded_->pass().begin(is_last);
     if (parts[p]->samples() > 0 || shares_statistics()) {
       add_gradients(*parts[p], place, is_first, is_last ? complete : GradientReadyHook());
       is_first = false;
     }
-    if (has_pass) pass_->end();
+    // What a GPU waits for at the end is communication that nothing hides.
+    if (has_pass && is_last) exchange_.stamp(StepExchange::Point::computed);
+    if (has_pass) sharded_->pass().end();
     go_past(place, *parts[p]);
   }
-  if (has_pass) return exchange_.stamp(StepExchange::Point::computed);
+  if (has_pass) return;
   if (is_first) begin_gradients();
   if (unused && place.sample > 0) report_unused(unused);
   complete_gradients();
@@ -285,8 +295,8 @@ void Replica::add_gradients(const BatchPart& part, const Place& place, bool is_f
   Tape tape(recording_);
   if (deferred_ != nullptr) tape.call_before_use([this](const Parameter& used) { deferred_->require(used); });
   if (has_pass()) {
-    tape.call_before_use([this](const Parameter& used) { pass_->enter_forward(used); });
-    tape.call_before_backward([this](const Parameter& used) { pass_->enter_backward(used); });
+    tape.call_before_use([this](const Parameter& used) { sharded_->pass().enter_forward(used); });
+    tape.call_before_backward([this](const Parameter& used) { sharded_->pass().enter_backward(used); });
   }
   std::optional<InSpan> span(std::in_place, device_.timeline(), "forward");
   const Samples samples = samples_of(part, place);
@@ -297,7 +307,9 @@ void Replica::add_gradients(const BatchPart& part, const Place& place, bool is_f
   tape.backward(roots, ready);
 }
 
-bool Replica::has_pass() const { return pass_ != nullptr && pass_->is_active(); }
+void Replica::deal_out_by(std::unique_ptr<ShardedReplica> sharded) { sharded_ = std::move(sharded); }
+
+bool Replica::has_pass() const { return sharded_ && sharded_->pass().is_active(); }
 
 void Replica::begin_gradients() {
   if (deferred_ != nullptr) deferred_->finish();

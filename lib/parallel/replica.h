@@ -33,7 +33,7 @@ enum class Recompute {
 Tape::Mode recording_of(Recompute recompute, const Device& device);
 
 class DeferredUpdate;
-class ShardedPass;
+class ShardedReplica;
 class ShardTeam;
 
 /// What every replica of a model is made from; the same on all devices.
@@ -128,8 +128,8 @@ class Replica {
                   const KeptResults& kept);
   /// Ends it, once all that the device does in it has been given.
   void end_step();
-  /// From now on its training suffers these.
-  void suffer(RankFaults faults);
+  /// From now on its training suffers those of all faults that are of a rank of the world.
+  void suffer(const std::vector<InjectedFault>& faults, int world_rank);
   /// Whether it computes logical shards; its parts of a step are then those of its first shard, of its second...
   bool has_shards() const { return shards_ != nullptr; }
   /// Where the samples of each of its parts of a micro-batch are loaded.
@@ -178,8 +178,9 @@ class Replica {
   /// gradients or fp16, whose updates begin with what all gradients have come to.
   void defer_updates_by(DeferredUpdate& updates) { deferred_ = &updates; }
 
-  /// From now on `pass` gives its model weights as they are needed, and takes its gradients. Not with shards.
-  void compute_by(ShardedPass& pass) { pass_ = &pass; }
+  /// From now on other ranks have parts of its model, which `sharded` has placed. Not with shards.
+  void deal_out_by(std::unique_ptr<ShardedReplica> sharded);
+  ShardedReplica& sharded() { return *sharded_; }
 
   /// How training steps record.
   Tape::Mode recording() const { return recording_; }
@@ -231,10 +232,11 @@ class Replica {
   /// What of a checkpoint it keeps itself; weights where it places its model.
   void restore(const TrainingState& state);
 
-  /// Loss and hits of a block of test samples, by the running statistics. Blocks.
-  StepResults evaluate(const BatchPart& block);
-  /// In the place of that, where others that share weights with it have a block more.
-  void evaluate_nothing();
+  /// Loss and hits of a block of test samples, by the running statistics. Blocks. `together`: samples of all replicas'
+  /// blocks, where they evaluate with others.
+  StepResults evaluate(const BatchPart& block, int64_t together = 0);
+  /// In the place of that, where others have a block more.
+  void evaluate_nothing(int64_t together);
   /// Whether it evaluates with weights that others have, so that all are to do so as often.
   bool evaluates_with_others() const { return has_pass(); }
   /// A forward pass over a block of test samples, by the running statistics; `x` as in `forward`.
@@ -252,6 +254,8 @@ class Replica {
   void add_up_shards(const StepParts& parts, const GradientReadyHook& ready, const UnusedHook& unused);
   void report_unused(const UnusedHook& unused) const;
 
+  /// What it keeps of a parameter from step to step; undefined where others keep all of it.
+  Tensor own_weight(const Parameter& parameter) const;
   /// Whether a pass gives it the weights that it is to compute with.
   bool has_pass() const;
   /// Whether a part's images come to the device with each step: they don't lie there. Copies the data set there where
@@ -283,7 +287,6 @@ class Replica {
   double label_smoothing_;
   autograd::SumOverDevices* statistics_ = nullptr;
   DeferredUpdate* deferred_ = nullptr;
-  ShardedPass* pass_ = nullptr;
   StepObserver* observer_;
   RankFaults faults_;
   StepNumbers numbers_;
@@ -292,6 +295,7 @@ class Replica {
   StepExchange exchange_;
   StepRecorder recorder_;
   std::unique_ptr<ShardTeam> shards_;
+  std::unique_ptr<ShardedReplica> sharded_;  ///< null where nothing is dealt out
 };
 
 /// Values as a plain tensor of the device, of `dtype`, which T is stored as.

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "ops/cross_entropy.h"
 #include "parallel/replica.h"
-#include "parallel/sharded_pass.h"
+#include "parallel/sharded_replica.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -50,22 +50,22 @@ double Replica::measure_speed(const Dataset& dataset, int64_t samples) {
   return static_cast<double>(passes * samples) / seconds;
 }
 
-StepResults Replica::evaluate(const BatchPart& block) {
+StepResults Replica::evaluate(const BatchPart& block, int64_t together) {
   Tape tape(Tape::Mode::forget);
   const bool with_others = evaluates_with_others();
   if (with_others) {
-    pass_->begin_evaluation();
-    tape.call_before_use([this](const Parameter& used) { pass_->enter_forward(used); });
+    sharded_->pass().begin_evaluation(together);
+    tape.call_before_use([this](const Parameter& used) { sharded_->pass().enter_forward(used); });
   }
   const Samples samples = uploaded(block);
   const std::vector<Variable> outputs = evaluation_outputs(tape.input(samples.x), samples);
-  if (with_others) pass_->end();
+  if (with_others) sharded_->pass().end();
   return results_of(outputs, samples, block);
 }
 
-void Replica::evaluate_nothing() {
-  pass_->begin_evaluation();
-  pass_->end();
+void Replica::evaluate_nothing(int64_t together) {
+  sharded_->pass().begin_evaluation(together);
+  sharded_->pass().end();
 }
 
 std::vector<Variable> Replica::evaluation_outputs(const Variable& x, const Samples& samples,

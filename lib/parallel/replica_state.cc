@@ -4,6 +4,7 @@
 
 #include "nn/named_values.h"
 #include "parallel/replica.h"
+#include "parallel/sharded_replica.h"
 
 namespace dptrain::parallel {
 
@@ -23,7 +24,7 @@ TrainingState Replica::training_state(const nn::ReadParameter& read) {
 }
 
 void Replica::restore(const TrainingState& state) {
-  if (!state.model.empty() && pass_ == nullptr) nn::load_state_dict(*model_, state.model);
+  if (!state.model.empty() && sharded_ == nullptr) nn::load_state_dict(*model_, state.model);
   if (!state.optimizer.empty())
     for (const optim::OptimizerState& kept : optimizer_state())
       nn::load_by_parameter(*model_, kept.values, state.optimizer, kept.name + ".");

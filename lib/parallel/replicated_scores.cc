@@ -72,18 +72,20 @@ void ReplicatedStrategy::evaluate_blocks(int rank, const EvaluationBlocks& of, c
   // Those that gather weights for every block have as many of them, and end together.
   const bool with_others = replica(rank).evaluates_with_others();
   for (int64_t first = 0; first < blocks && (with_others || !incomplete); first += world_size()) {
+    const int64_t block = first + first_rank() + rank;
+    if (block >= blocks && !with_others) return;
     const bool stopped = watch.stopped();
     if (with_others ? any_rank(team_.host_communicator(rank), stopped) : stopped) {
       incomplete = true;
       return;
     }
-    const int64_t block = first + first_rank() + rank;
-    if (block >= blocks && with_others) replica(rank).evaluate_nothing();
-    if (block >= blocks) return;
-    const int64_t begin = block * of.size, end = std::min(begin + of.size, of.dataset.samples());
-    if (rank == 0 && watch.done) watch.done(begin);
-    results[static_cast<size_t>(block)] =
-        replica(rank).evaluate(load_block(of.dataset, begin, end, team_.device(rank), evaluated_rows()));
+    const auto begin_of = [&](int64_t number) { return std::min(number * of.size, of.dataset.samples()); };
+    const int64_t together = begin_of(first + world_size()) - begin_of(first);
+    if (block >= blocks) return replica(rank).evaluate_nothing(together);
+    if (rank == 0 && watch.done) watch.done(begin_of(block));
+    const BatchPart samples =
+        load_block(of.dataset, begin_of(block), begin_of(block + 1), team_.device(rank), evaluated_rows());
+    results[static_cast<size_t>(block)] = replica(rank).evaluate(samples, together);
   }
 }
 

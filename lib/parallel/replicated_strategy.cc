@@ -56,8 +56,8 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
     of_rank.part = part.stages;
     if (!shards_.empty()) of_rank.shards = shards_[static_cast<size_t>(first_rank() + rank)];
     replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), of_rank, part.duties);
-    if (part.place) part.place(rank, replica(rank), team_.communicator(rank));
-    replica(rank).suffer(RankFaults(context.faults, first_rank() + rank, replica(rank).model()));
+    if (part.place) part.place(replica(rank), team_.communicator(rank));
+    replica(rank).suffer(context.faults, first_rank() + rank);
     statistics_[static_cast<size_t>(rank)] =
         std::make_unique<SharedStatistics>(batch_norm, part_communicator(rank), replica(rank));
   });

@@ -14,8 +14,8 @@ namespace dptrain::parallel {
 struct ReplicaPart {
   ReplicaDuties duties = {};
   nn::StageRanges stages = {{}};
-  /// Of duties that leave it to whoever gives them: places the model of a rank of this process. May be empty.
-  std::function<void(int rank, Replica&, Communicator&)> place = {};
+  /// Of duties that leave it to whoever gives them: places a replica's model. May be empty.
+  std::function<void(Replica&, Communicator&)> place = {};
 };
 
 /// What strategies with a replica on every device, or a part of one, share: the team of ranks, evaluation, costs.

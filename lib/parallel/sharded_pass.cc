@@ -14,14 +14,19 @@ void ShardedPass::begin(bool is_last) {
   arrive();
 }
 
-void ShardedPass::begin_evaluation() {
+void ShardedPass::begin_evaluation(int64_t samples) {
   goes_back_ = false;
-  apart_ = static_cast<bool>(options_.apart);
+  begin_step(evaluated_.insert(samples).second);
   arrive();
 }
 
+// A tied parameter is there wherever it is used, and its gradient complete at the end.
+void ShardedPass::enter_forward(const Parameter& parameter) {
+  const int unit = weights_.unit_of(parameter);
+  if (!is_tied(unit)) advance_to(unit);
+}
+
 void ShardedPass::enter_backward(const Parameter& parameter) {
-  // Who uses a tied parameter elsewhere finds it there; it is complete at the end.
   const int unit = weights_.unit_of(parameter);
   if (!is_tied(unit)) advance_to(2 * count() - 1 - unit);
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <set>
 
 #include "parallel/sharded_gradients.h"
 #include "parallel/sharded_weights.h"
@@ -17,7 +19,7 @@ class ShardedPass {
     bool reshard_after_forward = true;
     /// Called after every exchange where none may go on beside anything else: of a GPU that may have kernels to load,
     /// for which it may wait for all that it is at work on, while that waits for another GPU of the process that would
-    /// load one, too. Empty on CPU workers.
+    /// load one, too. Empty where all devices are CPU workers.
     std::function<void()> apart = {};
   };
   ShardedPass(ShardedWeights& weights, ShardedGradients& gradients, const Options& options);
@@ -28,10 +30,10 @@ class ShardedPass {
   void begin_step(bool is_new) { apart_ = is_new && options_.apart; }
   /// From here to `end` one of its micro-batches, with or without samples: of the last one gradients are summed.
   void begin(bool is_last);
-  /// From here to `end` a forward pass that no backward pass follows.
-  void begin_evaluation();
+  /// From here to `end` a forward pass that no backward pass follows; `samples`: that all ranks have together.
+  void begin_evaluation(int64_t samples);
   /// Forward is about to use a parameter.
-  void enter_forward(const Parameter& parameter) { advance_to(weights_.unit_of(parameter)); }
+  void enter_forward(const Parameter& parameter);
   /// Backward is about to write its gradient.
   void enter_backward(const Parameter& parameter);
   void end();
@@ -53,6 +55,7 @@ class ShardedPass {
   bool is_last_ = false;
   bool goes_back_ = true;
   bool apart_ = false;
+  std::set<int64_t> evaluated_;  ///< samples of evaluations so far
   int visit_ = -1;
   int under_way_ = -1;  ///< the unit whose gradients are being summed; -1: none
 };

@@ -17,10 +17,9 @@ OwnedUpdates::OwnBuffers own_buffers(const ShardedWeights& weights, const Tensor
   return own;
 }
 
-/// ShardedPass::Options::apart of a device.
+/// ShardedPass::Options::apart, which all ranks call where one of them has to.
 std::function<void()> apart_on(Device& device, Communicator& communicator) {
-  if (device.kind() == DeviceKind::cpu) return {};
-  return [&] {
+  return [&device, &communicator] {
     device.synchronize();
     communicator.barrier();
   };
@@ -36,9 +35,9 @@ ShardedReplica::ShardedReplica(Replica& replica, Communicator& communicator, con
           {.units = {.unit_mb = options.unit_mb}, .compute = replica.dtype(), .initialization = spec.initialization}),
       gradients_(replica.model(), communicator, replica.clock(), weights_.units(),
                  options.leaves_last_sum_out ? 0 : -1),
-      pass_(
-          weights_, gradients_,
-          {.reshard_after_forward = options.reshard_after_forward, .apart = apart_on(replica.device(), communicator)}),
+      pass_(weights_, gradients_,
+            {.reshard_after_forward = options.reshard_after_forward,
+             .apart = options.has_gpus ? apart_on(replica.device(), communicator) : std::function<void()>()}),
       updates_(replica.model(), communicator, replica.clock(),
                {.ranges = ranges_of(weights_.units(), communicator.size()),
                 .own = own_buffers(weights_, gradients_.own(), communicator.rank()),
@@ -46,7 +45,6 @@ ShardedReplica::ShardedReplica(Replica& replica, Communicator& communicator, con
                 .clip_norm = spec.clip_norm,
                 .observer = spec.observer}) {
   if (spec.average_decay) average_.emplace(weights_.own(), *spec.average_decay);
-  replica.compute_by(pass_);
 }
 
 void ShardedReplica::update() {

@@ -21,6 +21,7 @@ class ShardedReplica {
     double unit_mb = 0;  ///< as WeightUnitOptions has it
     bool reshard_after_forward = true;
     bool leaves_last_sum_out = false;  ///< PlantedFault::bucket_left_out
+    bool has_gpus = false;             ///< some rank's device is one
   };
   /// Places the model of `replica`, which is made from `spec`.
   ShardedReplica(Replica& replica, Communicator& communicator, const ReplicaSpec& spec, const Options& options);

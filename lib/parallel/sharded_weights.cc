@@ -1,5 +1,6 @@
 #include "parallel/sharded_weights.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -32,7 +33,7 @@ ShardedWeights::ShardedWeights(nn::Model& model, Device& device, Communicator& c
         .copy_from(weights.window(range.begin - run.begin, {range.elements()}, Layout::plain));
   };
   model.place_by_runs(device, options.initialization, options.compute, {.cut = cut, .begun = begun});
-  held_.resize(units_.size());
+  gathered_.resize(units_.size());
   if (options.compute != DType::f32) {
     own_copies_ = Tensor::empty(device, own_.shape(), {.dtype = options.compute, .purpose = MemoryPurpose::weights});
     refresh_copies();
@@ -40,6 +41,16 @@ ShardedWeights::ShardedWeights(nn::Model& model, Device& device, Communicator& c
     share_values();
   }
   for (size_t u = 0; u < units_.size(); ++u) release(static_cast<int>(u));
+}
+
+Tensor ShardedWeights::own_of(const Parameter& parameter) const {
+  const WeightUnit& unit = units_[static_cast<size_t>(unit_of(parameter))];
+  const OwnedRange range = unit.owned_by(communicator_.rank());
+  const int64_t first = model_.offset(parameter);
+  const int64_t begin = std::max(range.begin, first);
+  const int64_t end = std::min(range.end, first + storage_elements(parameter.shape(), parameter.layout()));
+  if (begin >= end) return {};
+  return own_.window(unit.own_begin + begin - range.begin, {end - begin}, Layout::plain);
 }
 
 optim::FlatWeights ShardedWeights::own_flat(const Tensor& gradients) const {
@@ -70,7 +81,7 @@ optim::FlatWeights ShardedWeights::own_flat(const Tensor& gradients) const {
 }
 
 void ShardedWeights::gather(int unit) {
-  Held& of = held(unit);
+  Gathered& of = gathered(unit);
   if (of.weights.defined()) return;
   const WeightUnit& all = units_[static_cast<size_t>(unit)];
   const Tensor& own = own_copies_.defined() ? own_copies_ : own_;
@@ -81,11 +92,12 @@ void ShardedWeights::gather(int unit) {
   }
   of.weights = Tensor::empty(device_, {all.part * communicator_.size()},
                              {.dtype = part.dtype(), .purpose = MemoryPurpose::weights});
+  const InPhase communicating(clock_, Phase::communication);
   of.work = communicator_.start_all_gather(comm_buffer(part), comm_buffer(of.weights));
 }
 
 void ShardedWeights::await(int unit) {
-  Held& of = held(unit);
+  Gathered& of = gathered(unit);
   DPTRAIN_CHECK(of.weights.defined(), "weights of unit {} are read while nobody has gathered them", unit);
   if (of.work) {
     const InPhase communicating(clock_, Phase::communication);
@@ -93,12 +105,12 @@ void ShardedWeights::await(int unit) {
   }
   if (std::exchange(of.is_bound, true)) return;
   const bool are_values = of.weights.dtype() == DType::f32;
-  model_.hold_weights(units_[static_cast<size_t>(unit)].run, are_values ? of.weights : Tensor(),
+  model_.bind_weights(units_[static_cast<size_t>(unit)].run, are_values ? of.weights : Tensor(),
                       are_values ? Tensor() : of.weights);
 }
 
 void ShardedWeights::release(int unit) {
-  Held& of = held(unit);
+  Gathered& of = gathered(unit);
   if (of.work) await(unit);
   model_.release_weights(units_[static_cast<size_t>(unit)].run, [this, unit] { await(unit); });
   if (values_) values_->bind(unit);

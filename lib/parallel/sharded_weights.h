@@ -36,6 +36,8 @@ class ShardedWeights {
   int unit_of(const Parameter& parameter) const { return unit_of_parameter_[static_cast<size_t>(parameter.index())]; }
   /// The rank's parts of all units, flat: f32 values.
   const Tensor& own() const { return own_; }
+  /// What of a parameter is among them, flat; undefined where nothing is.
+  Tensor own_of(const Parameter& parameter) const;
   /// The same as optimizers see them, with gradients that lie alike.
   optim::FlatWeights own_flat(const Tensor& gradients) const;
 
@@ -45,7 +47,7 @@ class ShardedWeights {
   void await(int unit);
   /// Gives the memory of a unit back, where it has any.
   void release(int unit);
-  bool holds(int unit) const { return held_[static_cast<size_t>(unit)].weights.defined(); }
+  bool holds(int unit) const { return gathered_[static_cast<size_t>(unit)].weights.defined(); }
 
   /// After all changes of `own` but the optimizer's, which writes its copies itself.
   void refresh_copies();
@@ -58,13 +60,12 @@ class ShardedWeights {
   bool holds_all() const { return holds_all_; }
 
  private:
-  struct Held {
+  struct Gathered {
     Tensor weights;  ///< of all ranks, in the type that is gathered; undefined while there are none
     std::unique_ptr<CommWork> work;
     bool is_bound = false;
   };
-  const Held& held(int unit) const { return held_[static_cast<size_t>(unit)]; }
-  Held& held(int unit) { return held_[static_cast<size_t>(unit)]; }
+  Gathered& gathered(int unit) { return gathered_[static_cast<size_t>(unit)]; }
 
   nn::Model& model_;
   Device& device_;
@@ -74,7 +75,7 @@ class ShardedWeights {
   std::vector<int> unit_of_parameter_;
   Tensor own_;
   Tensor own_copies_;  ///< undefined where operators compute in f32
-  std::vector<Held> held_;
+  std::vector<Gathered> gathered_;
   std::optional<ValueOperands> values_;  ///< of half precision
   bool holds_all_ = false;
 };

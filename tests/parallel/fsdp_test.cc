@@ -1,10 +1,12 @@
 // fsdp: the bits of ddp, a part of everything's memory, checkpoints of anybody.
 #include <gtest/gtest.h>
 
-#include <mutex>
+#include <atomic>
+#include <cmath>
 
 #include "parallel/digits.h"
 #include "parallel/half_used_net.h"
+#include "parallel/played_processes.h"
 #include "parallel/residual_net.h"
 #include "parallel/trained_state.h"
 #include "support/expect_error.h"
@@ -135,6 +137,24 @@ TEST(Fsdp, IsEvaluatedAsDdpIsAndGoesOnAfterIt) {
   expect_same_bits(trained("fsdp"), trained("ddp"));
 }
 
+/// More blocks than devices, of which one is left over; asked before each, whoever says so ends all.
+TEST(Fsdp, AnEvaluationThatIsStoppedEndsOnAllDevicesAndChangesNothing) {
+  const Datasets data = digits(60, 1300);
+  const auto strategy = make_strategy(adam_on("fsdp", 2)), other = make_strategy(adam_on("fsdp", 2));
+  train(*strategy, data, 2, 20, 0.01);
+  train(*other, data, 2, 20, 0.01);
+  for (const int after : {0, 1, 2, 3, 4}) {
+    std::atomic<int> asked = 0;
+    EXPECT_FALSE(strategy->evaluate(*data.test, {.stopped = [&] { return asked++ >= after; }})) << after;
+  }
+  const auto score = strategy->evaluate(*data.test, {.stopped = [] { return false; }});
+  ASSERT_TRUE(score);
+  EXPECT_EQ(score->samples, 1300);
+  train(*strategy, data, 2, 20, 0.01);
+  train(*other, data, 2, 20, 0.01);
+  expect_same_bits(strategy->state_dict(), other->state_dict());
+}
+
 /// What devices hold of a ResNet-18: 11.2 million weights, the last block 4.7 million and the one before 3.7 million.
 class FsdpMemory : public ::testing::Test {
  protected:
@@ -235,11 +255,46 @@ TEST(Fsdp, SendsWhatItsUnitsSay) {
   }
 }
 
-TEST(Fsdp, RefusesToChangeWeightsOnOneDevice) {
-  StrategyContext context = context_of({.name = "fsdp", .devices = 2});
-  context.faults.push_back({.kind = InjectedFault::Kind::flip, .rank = 1, .step = 1});
-  testing::expect_error(ExitCode::usage, {"--fault", "no two devices have the same weights", "strategy: ddp"},
-                        [&] { make_strategy({.name = "fsdp", .devices = 2}, context); });
+/// Each takes its part of the weights, and of what the optimizer has, from what its own process has read.
+TEST(Fsdp, ProcessesThatReadUnlikeCheckpointsGoNoFurther) {
+  const TrainingState one = state_after(adam_on("fsdp", 2), 2);
+  TrainingState other = one;
+  other.optimizer.back().values.back() += 1;
+  const PlayedProcesses processes(adam_on("fsdp", 2), context_of(adam_on("fsdp", 2)), {1, 1});
+  const auto sentences_of = [&](const TrainingState& second) {
+    return processes.run([&](int process, Strategy& strategy) { strategy.restore(process == 0 ? one : second); });
+  };
+  EXPECT_EQ(sentences_of(one), std::vector<std::string>(2));
+  for (const std::string& sentence : sentences_of(other))
+    EXPECT_NE(sentence.find("got other ones on rank 1 than on rank 0; start all processes alike"), std::string::npos)
+        << sentence;
+}
+
+TEST(Fsdp, WithoutMemoryToBeginWithIsRefused) {
+  StrategyOptions options = adam_on("fsdp", 2);
+  options.memory_limit_bytes = 100'000;
+  testing::expect_error(ExitCode::device, {"start", "a limit of 100000"}, [&] { make_strategy(options); });
+}
+
+/// A wrong weight of one device is everybody's in the next step.
+TEST(Fsdp, AFaultOfAWeightIsOfWhatTheDeviceHas) {
+  using Kind = InjectedFault::Kind;
+  const Datasets data = digits(80, 4);
+  const auto losses_with = [&](const InjectedFault& fault) {
+    StrategyContext context = context_of({.name = "fsdp", .devices = 3});
+    context.faults.push_back(fault);
+    const auto strategy = make_strategy({.name = "fsdp", .devices = 3}, context);
+    return train(*strategy, data, 4, 20, 0.1);
+  };
+  const std::vector<double> usual = losses_with({.kind = Kind::slow, .rank = 1, .step = 1});
+  for (const int rank : {0, 1, 2}) {
+    const std::vector<double> flipped = losses_with({.kind = Kind::flip, .rank = rank, .step = 2});
+    EXPECT_EQ(std::vector(flipped.begin(), flipped.begin() + 2), std::vector(usual.begin(), usual.begin() + 2));
+    EXPECT_NE(flipped[2], usual[2]) << rank;
+    EXPECT_TRUE(std::isnan(losses_with({.kind = Kind::nan, .rank = rank, .step = 2, .parameter = "fc1.weight"})[2]));
+  }
+  testing::expect_error(ExitCode::usage, {"--fault", "rank 0", "'conv1.bias'", "others have all of it"},
+                        [&] { losses_with({.kind = Kind::flip, .rank = 0, .step = 1, .parameter = "conv1.bias"}); });
 }
 
 }  // namespace fsdp_test

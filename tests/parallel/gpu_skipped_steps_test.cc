@@ -46,13 +46,13 @@ TEST_P(CudaSkippedSteps, LeaveTheWeightsAsTheyWere) {
 INSTANTIATE_TEST_SUITE_P(
     Strategies, CudaSkippedSteps,
     ::testing::Values(SkippedCase{"single", 1}, SkippedCase{"ddp", 2}, SkippedCase{"data_parallel", 2},
-                      SkippedCase{"ddp_sharded", 2}, SkippedCase{"kvstore", 2}, SkippedCase{"kvstore_local", 2},
-                      SkippedCase{"ddp_bf16", 2}, SkippedCase{"ddp_fp16", 2}, SkippedCase{"ddp_powersgd", 2},
-                      SkippedCase{"ddp_two_bit", 2}, SkippedCase{"single", 1, 4}, SkippedCase{"ddp", 2, 4},
-                      SkippedCase{"data_parallel", 2, 4}, SkippedCase{"ddp_sharded", 2, 4},
+                      SkippedCase{"ddp_sharded", 2}, SkippedCase{"fsdp", 2}, SkippedCase{"kvstore", 2},
+                      SkippedCase{"kvstore_local", 2}, SkippedCase{"ddp_bf16", 2}, SkippedCase{"ddp_fp16", 2},
+                      SkippedCase{"ddp_powersgd", 2}, SkippedCase{"ddp_two_bit", 2}, SkippedCase{"single", 1, 4},
+                      SkippedCase{"ddp", 2, 4}, SkippedCase{"data_parallel", 2, 4}, SkippedCase{"ddp_sharded", 2, 4},
                       SkippedCase{"kvstore", 2, 4}, SkippedCase{"single", 1, 0, true}, SkippedCase{"ddp", 2, 0, true},
-                      SkippedCase{"ddp_sharded", 2, 0, true}, SkippedCase{"kvstore", 2, 0, true},
-                      SkippedCase{"kvstore_local", 2, 0, true}),
+                      SkippedCase{"ddp_sharded", 2, 0, true}, SkippedCase{"fsdp", 2, 0, true},
+                      SkippedCase{"kvstore", 2, 0, true}, SkippedCase{"kvstore_local", 2, 0, true}),
     name_of);
 
 }  // namespace gpu_skipped_steps_test

@@ -310,6 +310,15 @@ TEST_F(CudaStrategies, BatchStatisticsOfAllGpusAreThoseOfOne) {
   }
 }
 
+/// Exchanges of a new size are apart on all devices of a list, also on those that needn't.
+TEST_F(CudaStrategies, ShardedWeightsAreOfGpusAndCpuWorkers) {
+  StrategyOptions options{.name = "ddp", .net = residual_net(), .list = {kGpu, {DeviceKind::cpu, 0}, kGpu}};
+  options.adam = optim::AdamSettings{};
+  const auto ddp = trained(options, 3, 8, 18);
+  options.name = "fsdp";
+  expect_same_bits(trained(options, 3, 8, 18), ddp);
+}
+
 TEST_F(CudaStrategies, RunningStatisticsAreSharedBesideRecordedSteps) {
   for (const BatchNormMode mode : {BatchNormMode::average, BatchNormMode::first}) {
     SCOPED_TRACE(batch_norm_mode_name(mode));

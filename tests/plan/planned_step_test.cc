@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <set>
@@ -191,6 +192,20 @@ TEST(PlannedStep, TellsOfAStepWithAnAveragingAndOfOneWithout) {
     EXPECT_EQ(with.count("approach"), 3 + without.count("approach"));
     EXPECT_EQ(with.count("conv2d"), without.count("conv2d"));
     EXPECT_GT(with.size(), without.size());
+  }
+}
+
+/// Of LeNet's three units the first is gathered again. What is exchanged goes on beside operators, at first those that
+/// bring images, but for the first unit's gradients, which come last.
+TEST(PlannedStep, OfShardedWeightsExchangesBesideWhatIsComputed) {
+  const train::Experiment experiment = experiment_of_lines(kLeNet + "threads: 1\nlearning_rate: 0.01\nepochs: 1\n" +
+                                                           on(2, "{name: fsdp, unit_mb: 0.001}"));
+  const plan::PlannedStep step = planned_of(experiment, experiment.dataset.open());
+  for (const plan::PlannedRank& rank : step.ranks) {
+    std::map<CommKind, std::vector<bool>> hidden;
+    for (const LoggedCall& call : rank.calls) hidden[call.call.kind].push_back(call.awaited_after > call.started_after);
+    EXPECT_EQ(hidden[CommKind::all_gather], (std::vector{true, true, true, true}));
+    EXPECT_EQ(hidden[CommKind::reduce_scatter], (std::vector{true, true, false}));
   }
 }
 

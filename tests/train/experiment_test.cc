@@ -290,6 +290,10 @@ TEST(Experiment, MistakesAreNamed) {
   for (const char* option : {"shard_optimizer: true", "compress: bf16"})
     refused(config, {std::string("strategy={name: ddp, inside: data_parallel, ") + option + "}"},
             {"strategy.inside", "take every device as a rank", "got data_parallel"});
+  refused(config, {"strategy={name: fsdp, unit_mb: 0}"}, {"strategy.unit_mb", "over 0", "got 0"});
+  refused(config, {"strategy={name: fsdp, reshard_after_forward: 8}"}, {"strategy.reshard_after_forward", "got 8"});
+  refused(config, {"strategy={name: fsdp, compress: bf16}"}, {"strategy.compress"});
+  refused(config, {"strategy=fsdp", "shards=4"}, {"shards", "strategy 'fsdp' has no shards", "got 4"});
   refused(config, {"strategy={name: kvstore, type: devices}"}, {"strategy.type", "device, local", "got 'devices'"});
   refused(config, {"strategy={name: kvstore, type: dist}"}, {"strategy.type", "dist_sync", "got 'dist'"});
   refused(config, {"strategy={name: kvstore, placement: random}"}, {"strategy.placement", "got 'random'"});
