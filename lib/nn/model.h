@@ -76,7 +76,7 @@ class Model {
   void place_by_runs(Device& device, const InitializationOptions& options, DType compute, const WeightRuns& runs);
   /// Operators compute with these values of a run, flat, or copies of them in half precision; the other is undefined.
   void bind_weights(const ParameterRun& run, const Tensor& weights, const Tensor& copies);
-  /// A run has no memory from here on; `take` is to hold it when it is about to be read.
+  /// A run has no memory from here on. Where an operator is about to read it, it calls `take`, which binds it again.
   void release_weights(const ParameterRun& run, const std::function<void()>& take);
 
   /// Makes it compute with the weights of `lender`, a whole model like it, as `device` sees them; running states are

@@ -1,6 +1,4 @@
 // Weights that have memory only while they are needed.
-#include <algorithm>
-
 #include "base/check.h"
 #include "nn/model.h"
 
@@ -27,7 +25,7 @@ void Model::place_by_runs(Device& device, const InitializationOptions& options, 
 }
 
 void Model::bind_weights(const ParameterRun& run, const Tensor& weights, const Tensor& copies) {
-  DPTRAIN_CHECK(weights.defined() != copies.defined(), "a run is held as values or as copies");
+  DPTRAIN_CHECK(weights.defined() != copies.defined(), "a run is bound to values or to copies");
   for (int p = run.first_parameter; p < run.end_parameter; ++p) {
     Parameter& parameter = *parameters_[static_cast<size_t>(p)];
     if (weights.defined()) parameter.bind(window_of(parameter, weights, run.begin));

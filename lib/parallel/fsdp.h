@@ -26,9 +26,6 @@ class Fsdp final : public ReplicatedStrategy {
   std::vector<Device*> batch_devices() override { return part_devices(); }
   std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) override;
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
-  void wait_for_steps() override {
-    team().run("finishing the steps under way", [](int) {});
-  }
   TrainingState training_state() override;
   void restore(const TrainingState& state) override;
 

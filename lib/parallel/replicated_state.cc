@@ -66,7 +66,7 @@ TrainingState ReplicatedStrategy::training_state() {
       if (team_.is_first(rank))
         state = replica(0).training_state(read);
       else if (read)
-        replica(rank).training_state(read);
+        nn::state_dict(replica(rank).model(), read);
       std::vector<nn::NamedValues> dealt_out = dealt_out_state(rank);
       std::vector<nn::NamedValues> compression = compression_state(rank);
       if (!team_.is_first(rank)) return;

@@ -17,9 +17,8 @@ class ShardedPass {
   struct Options {
     /// Units are released as soon as forward has left them, and gathered once more; or kept until backward has.
     bool reshard_after_forward = true;
-    /// Called after every exchange where none may go on beside anything else: of a GPU that may have kernels to load,
-    /// for which it may wait for all that it is at work on, while that waits for another GPU of the process that would
-    /// load one, too. Empty where all devices are CPU workers.
+    /// Called after every exchange of a size that is new, where none may go on beside anything else: see
+    /// RecordedExchanges::run. Empty where all devices are CPU workers.
     std::function<void()> apart = {};
   };
   ShardedPass(ShardedWeights& weights, ShardedGradients& gradients, const Options& options);

@@ -28,6 +28,10 @@ ImageDatasets digits(int64_t train, int64_t test) {
   return read_idx_dataset(testing::source_file("datasets/mnist-10k"), {.limit = train, .test_limit = test});
 }
 
+StrategyOptions adam_on(const char* name, int devices) {
+  return {.name = name, .devices = devices, .adam = optim::AdamSettings{.weight_decay = 0.1, .decoupled = true}};
+}
+
 optim::OptimizerSpec optimizer_of(const StrategyOptions& options) {
   return {.name = options.adam   ? "adam"
                   : options.lars ? "lars"

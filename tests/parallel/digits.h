@@ -54,6 +54,8 @@ struct StrategyOptions {
   BatchNormMode batch_norm = BatchNormMode::local;
 };
 
+/// A strategy with AdamW, whose state and whose decay both show.
+StrategyOptions adam_on(const char* name, int devices);
 optim::OptimizerSpec optimizer_of(const StrategyOptions& options);
 StrategyContext context_of(const StrategyOptions& options);
 bool is_pipeline(const StrategyOptions& options);

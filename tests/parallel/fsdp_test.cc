@@ -14,10 +14,6 @@
 namespace dptrain::parallel {
 namespace fsdp_test {
 
-StrategyOptions adam_on(const char* name, int devices) {
-  return {.name = name, .devices = devices, .adam = optim::AdamSettings{.weight_decay = 0.1, .decoupled = true}};
-}
-
 /// Everything that a checkpoint holds after some steps of 50 samples, the last of which has 10.
 TrainingState state_after(const StrategyOptions& options, int64_t steps = 4) {
   const auto strategy = make_strategy(options);
