@@ -13,6 +13,8 @@ class SumOverDevices {
   /// f32 values become their sums over the devices, in one fixed order, equal on all of them. They are there for
   /// whatever the device is given next.
   virtual void sum(const Tensor& values) = 0;
+  /// Whether sums may be recorded with a device's work, where all devices do that together.
+  virtual bool can_be_recorded() const { return false; }
 };
 
 }  // namespace dptrain::autograd

@@ -134,11 +134,15 @@ class Communicator {
   /// Where it has several, that of most bytes so far.
   virtual CommWays ways() const { return {}; }
 
-  /// Whether its all-reduces of such numbers may be recorded with a device's work. Ranks then record and replay
-  /// together.
+  /// Whether all-reduces, reduces and reduce-scatters of such numbers may be recorded with a device's work; where those
+  /// of f32 may, broadcasts and all-gathers may, too. Ranks then record and replay together.
   virtual bool can_be_recorded(DType /*dtype*/) const { return false; }
-  /// Whether everything else that it starts may be, too.
-  virtual bool can_all_be_recorded() const { return false; }
+  /// From here to `end_recordable` these go the way that they can be recorded on, whether they are or not, so that they
+  /// end in the same bits. `apart`: no device is at anything else meanwhile. A GPU that comes to a kernel for the first
+  /// time loads it, for which it may wait for all that it is at work on: that may not wait for another GPU of the
+  /// process, which would load one, too. All ranks call it alike.
+  virtual void begin_recordable(bool /*apart*/) {}
+  virtual void end_recordable() {}
   /// Counts what a replay of recorded work sends.
   virtual void count_replay(const CommCounts&) {}
 };

@@ -127,9 +127,6 @@ class MetaCommunicator final : public CallCommunicator {
   bool can_be_recorded(DType dtype) const override {
     return std::ranges::find(world_.recorded, dtype) != world_.recorded.end();
   }
-  bool can_all_be_recorded() const override {
-    return can_be_recorded(DType::f32) && world_.shape && world_.shape->processes() > 1;
-  }
   void count_replay(const CommCounts& replayed) override { counts_ += replayed; }
 
  private:

@@ -40,7 +40,7 @@ using CallLog = std::vector<LoggedCall>;
 struct LoggedWorld {
   int ranks = 1;                          ///< of the world, or of one of its groups
   std::optional<WorldShape> shape = {};   ///< of the world's processes; nothing: there is one
-  std::vector<DType> recorded = {};       ///< all-reduces of these may be recorded with a GPU's work, as NCCL's may
+  std::vector<DType> recorded = {};       ///< as Communicator::can_be_recorded has it
   std::optional<TreeSums> by_tree = {};   ///< which GPUs make in memory of their own, where NCCL joins processes
   bool over_host = false;                 ///< its calls are of host memory, whatever the devices
   std::vector<CallLog>* calls = nullptr;  ///< one for each rank that is there; outlives the communicators

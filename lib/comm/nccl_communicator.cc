@@ -68,8 +68,8 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& b) override {
     const CommCall call{.kind = CommKind::all_reduce, .in = b, .out = b};
     if (is_of_tree(call)) return start_by_tree(call, meeting_->start_all_reduce(b));
-    const auto type = type_of_sum(b);
-    if (!type) return others_->start_all_reduce(b);
+    const auto type = summed_as(b.dtype);
+    if (!type || (b.dtype != DType::f32 && !takes_all())) return others_->start_all_reduce(b);
     return start(call, "ncclAllReduce", meeting_->start_all_reduce(b), [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclAllReduce(b.data, b.data, count(b), *type, ncclSum, comm, stream);
     });
@@ -77,14 +77,14 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<CommWork> start_reduce(const CommBuffer& b, int root) override {
     const CommCall call{.kind = CommKind::reduce, .in = b, .out = b, .other = root};
     if (is_of_tree(call)) return start_by_tree(call, meeting_->start_reduce(b, root));
-    const auto type = type_of_sum(b);
-    if (!type || !spans_processes_) return others_->start_reduce(b, root);
+    const auto type = summed_as(b.dtype);
+    if (!type || !takes_all()) return others_->start_reduce(b, root);
     return start(call, "ncclReduce", meeting_->start_reduce(b, root), [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclReduce(b.data, b.data, count(b), *type, ncclSum, root, comm, stream);
     });
   }
   void broadcast(const CommBuffer& b, int root) override {
-    if (!spans_processes_) return others_->broadcast(b, root);
+    if (!takes_all()) return others_->broadcast(b, root);
     meeting_->broadcast(b, root);
     const CommCall call{.kind = CommKind::broadcast, .in = b, .out = b, .other = root};
     give_nccl(call, "ncclBroadcast", [&](ncclComm_t comm, cudaStream_t stream) {
@@ -94,15 +94,15 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<CommWork> start_reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
     const CommCall call{.kind = CommKind::reduce_scatter, .in = in, .out = out};
     if (is_of_tree(call)) return start_by_tree(call, meeting_->start_reduce_scatter(in, out));
-    const auto type = type_of_sum(in);
-    if (!type || !spans_processes_) return others_->start_reduce_scatter(in, out);
+    const auto type = summed_as(in.dtype);
+    if (!type || !takes_all()) return others_->start_reduce_scatter(in, out);
     const auto give = [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclReduceScatter(in.data, out.data, count(out), *type, ncclSum, comm, stream);
     };
     return start(call, "ncclReduceScatter", meeting_->start_reduce_scatter(in, out), give);
   }
   std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
-    if (!spans_processes_) return others_->start_all_gather(in, out);
+    if (!takes_all()) return others_->start_all_gather(in, out);
     const CommCall call{.kind = CommKind::all_gather, .in = in, .out = out};
     return start(call, "ncclAllGather", meeting_->start_all_gather(in, out), [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclAllGather(in.data, out.data, bytes(in), ncclUint8, comm, stream);
@@ -146,8 +146,11 @@ class NcclCommunicator final : public Communicator {
     return ways;
   }
   bool can_be_recorded(DType dtype) const override { return tree_ ? can_sum(dtype) : dtype == DType::f32; }
-  // In one process others carry what isn't summed.
-  bool can_all_be_recorded() const override { return spans_processes_ && can_be_recorded(DType::f32); }
+  void begin_recordable(bool apart) override {
+    recordable_ = true;
+    apart_ = apart;
+  }
+  void end_recordable() override { recordable_ = apart_ = false; }
   void count_replay(const CommCounts& counts) override {
     replayed_ += counts;
     group_->expect(place_, device_.stream());
@@ -156,24 +159,33 @@ class NcclCommunicator final : public Communicator {
  private:
   static size_t count(const CommBuffer& buffer) { return static_cast<size_t>(buffer.elements); }
   static size_t bytes(const CommBuffer& buffer) { return static_cast<size_t>(buffer.bytes()); }
-  std::optional<ncclDataType_t> type_of_sum(const CommBuffer& buffer) const {
-    // In one process others keep the tree's order at no price.
-    if (!spans_processes_ && buffer.dtype != DType::f32) return std::nullopt;
-    return summed_as(buffer.dtype);
-  }
+  /// Whether NCCL carries more than all-reduces of f32. Within one process `others` have kernels for the rest, in which
+  /// no GPU waits for another; but nobody can record their meetings.
+  bool takes_all() const { return spans_processes_ || recordable_; }
   /// Whether NCCL's own sum isn't the one that is asked for.
   bool is_of_tree(const CommCall& call) const { return tree_ && goes_by_tree(call, by_tree_); }
 
   /// Gives the device what follows all that it has been given, and goes on beside what it is given next.
   template <class Give>
   std::unique_ptr<CudaWork> give(const CommCall& call, const Give& give_to) {
+    if (apart_) wait_until_idle();
     const cudaStream_t stream = device_.communication_stream();
     ready_.record(device_.stream());
     ready_.block(stream);
     const int64_t span = begin_exchange(device_, call);
     give_to(stream);
     group_->expect(place_, stream);
-    return std::make_unique<CudaWork>(device_, stream, span);
+    auto work = std::make_unique<CudaWork>(device_, stream, span);
+    if (apart_) {
+      work->wait();
+      wait_until_idle();
+    }
+    return work;
+  }
+  /// All ranks' devices.
+  void wait_until_idle() {
+    device_.synchronize();
+    others_->barrier();
   }
   template <class Begin>
   std::unique_ptr<CudaWork> give_nccl(const CommCall& call, const char* name, const Begin& begin) {
@@ -205,6 +217,8 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<NcclGroup> group_;
   int place_;
   bool spans_processes_;
+  bool recordable_ = false;
+  bool apart_ = false;
   TreeSums by_tree_ = TreeSums::all;
   std::optional<NcclTree> tree_;          ///< of ranks of several processes
   std::optional<NcclMessages> messages_;  ///< of the same

@@ -14,8 +14,10 @@
 namespace dptrain {
 
 /// Communicators whose all-reduces of f32 are NCCL's, one NCCL communicator a device, and whose other calls go to
-/// `others`. The devices are different GPUs: NCCL refuses two ranks on one. NCCL's order of sums is its own, so that
-/// bits may change with its version and with the links; they are recorded with a device's work.
+/// `others`. Within Communicator::begin_recordable other sums of 32 bits and more, broadcasts and all-gathers are
+/// NCCL's, too; gathers, scatters, messages and sums of 16 bits can't be recorded. The devices are different GPUs: NCCL
+/// refuses two ranks on one. NCCL's order of sums is its own, so that bits may change with its version and with the
+/// links.
 ///
 /// Throws 71, naming NCCL's reason, where they can't be formed, 75 where not within the deadline.
 std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(const std::vector<Device*>& devices,

@@ -158,13 +158,14 @@ void CachingAllocator::release_cached() noexcept {
   release_cached_locked();
 }
 
-void CachingAllocator::settle_before_release(std::function<bool()> settle) {
+void CachingAllocator::settle_before_release(Settle settle) {
   const std::lock_guard lock(mutex_);
   settle_ = std::move(settle);
 }
 
 void CachingAllocator::release_cached_locked() noexcept {
-  if (settle_ && !settle_()) return;
+  const std::shared_ptr<void> settled = settle_ ? settle_() : nullptr;
+  if (settle_ && settled == nullptr) return;
   for (const MemoryPool pool : {MemoryPool::common, MemoryPool::recorded}) {
     if (pool == MemoryPool::recorded && keep_recorded_) continue;
     arenas(pool).small.release_free();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -62,8 +63,10 @@ class CachingAllocator {
   /// Returns segments without a block in use to the source, and the pages of free blocks where it can.
   void release_cached() noexcept;
   /// From now on asks before it does: a device may still read what was freed, as it is written again only behind that.
-  /// Where `settle` doesn't say that this is over, nothing is returned. Called with the allocator locked.
-  void settle_before_release(std::function<bool()> settle);
+  /// Where `settle` returns null this isn't over, and nothing is returned; what else it returns lives until that is
+  /// done. Called with the allocator locked.
+  using Settle = std::function<std::shared_ptr<void>()>;
+  void settle_before_release(Settle settle);
 
  private:
   /// Small blocks and large ones lie apart, so that a small one never keeps two large ones from joining.
@@ -82,7 +85,7 @@ class CachingAllocator {
   mutable std::mutex mutex_;
   std::string name_;
   MemorySource& source_;
-  std::function<bool()> settle_;
+  Settle settle_;
   int64_t limit_bytes_;
   MemoryPool pool_ = MemoryPool::common;
   bool keep_recorded_ = false;

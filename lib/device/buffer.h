@@ -19,9 +19,20 @@ class Buffer {
         purpose_(lender->purpose_),
         bytes_(lender->bytes_),
         block_(lender->block_),
+        owns_(false),
         lender_(std::move(lender)) {}
+  /// The same memory, without keeping it.
+  struct Borrowed {
+    const Buffer& from;
+  };
+  explicit Buffer(const Borrowed& borrowed)
+      : device_(borrowed.from.device_),
+        purpose_(borrowed.from.purpose_),
+        bytes_(borrowed.from.bytes_),
+        block_(borrowed.from.block_),
+        owns_(false) {}
   ~Buffer() {
-    if (!lender_) device_.allocator().free(block_, purpose_);
+    if (owns_) device_.allocator().free(block_, purpose_);
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -37,7 +48,8 @@ class Buffer {
   MemoryPurpose purpose_;
   int64_t bytes_;
   CachingAllocator::Block block_;
-  std::shared_ptr<const Buffer> lender_;  ///< whose memory it is; null: its own
+  bool owns_ = true;
+  std::shared_ptr<const Buffer> lender_;  ///< that it keeps, where the memory is another's
 };
 
 }  // namespace dptrain

@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <memory>
-#include <thread>
+#include <mutex>
+#include <shared_mutex>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "device/cuda_check.h"
 #include "device/cuda_graph.h"
@@ -69,10 +68,10 @@ class StreamMark final : public DeviceMark {
   CudaEvent event_{CudaEvent::WaitedFor::by_host};
 };
 
-/// How many captures of this process are under way on a GPU. Of more GPUs than there ever are, some share a count.
-std::atomic<int>& captures_on(int gpu) {
-  static std::array<std::atomic<int>, 64> counts;
-  return counts[static_cast<size_t>(gpu) % counts.size()];
+/// Shared by captures of this process that are under way on a GPU. Of more GPUs than there ever are, some share a lock.
+std::shared_timed_mutex& captures_on(int gpu) {
+  static std::array<std::shared_timed_mutex, 64> locks;
+  return locks[static_cast<size_t>(gpu) % locks.size()];
 }
 
 /// The one that the calling thread makes, on a GPU that has its number; there is none where it is -1.
@@ -80,32 +79,22 @@ thread_local int captured_here = -1;
 
 class Capturing {
  public:
-  explicit Capturing(int gpu) : count_(captures_on(gpu)) {
-    ++count_;
-    captured_here = gpu;
-  }
-  ~Capturing() {
-    captured_here = -1;
-    --count_;
-  }
+  explicit Capturing(int gpu) : lock_(captures_on(gpu)) { captured_here = gpu; }
+  ~Capturing() { captured_here = -1; }
   Capturing(const Capturing&) = delete;
   Capturing& operator=(const Capturing&) = delete;
 
  private:
-  std::atomic<int>& count_;
+  std::shared_lock<std::shared_timed_mutex> lock_;
 };
 
-/// Waits until nobody captures on the GPU: what other replicas on it do, which wait for nobody meanwhile. False where
-/// the calling thread does so itself, or they take too long.
-bool outlasts_captures(int gpu) {
-  constexpr double kLongestS = 5;
-  if (captured_here == gpu) return false;
-  const auto deadline = deadline_in(kLongestS);
-  while (captures_on(gpu) > 0) {
-    if (Clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return true;
+/// Waits until nobody captures on the GPU, which other replicas on it do, and wait for nobody meanwhile; while what it
+/// returns lives none begins. Null where the calling thread captures itself, or they take too long.
+std::shared_ptr<std::unique_lock<std::shared_timed_mutex>> without_captures(int gpu) {
+  constexpr std::chrono::seconds kLongest(5);
+  if (captured_here == gpu) return nullptr;
+  auto lock = std::make_shared<std::unique_lock<std::shared_timed_mutex>>(captures_on(gpu), kLongest);
+  return lock->owns_lock() ? lock : nullptr;
 }
 
 /// Makes the GPU current before members are made on it.
@@ -135,11 +124,12 @@ CudaDevice::~CudaDevice() {
   allocator().settle_before_release({});
 }
 
-bool CudaDevice::settle() noexcept {
+std::shared_ptr<void> CudaDevice::settle() noexcept {
   // cudaFree may wait for all of a GPU's work, which spoils what any of its streams captures.
-  if (!outlasts_captures(id().index)) return false;
-  return cudaStreamSynchronize(compute_.get()) == cudaSuccess &&
-         cudaStreamSynchronize(communication_.get()) == cudaSuccess;
+  std::shared_ptr<void> settled = without_captures(id().index);
+  const bool is_over = settled != nullptr && cudaStreamSynchronize(compute_.get()) == cudaSuccess &&
+                       cudaStreamSynchronize(communication_.get()) == cudaSuccess;
+  return is_over ? settled : nullptr;
 }
 
 int64_t CudaDevice::free_bytes() const {

@@ -60,7 +60,7 @@ class CudaDevice final : public Device {
  private:
   /// Blocks until nothing that was given to the device reads memory that has been freed since. False where that can't
   /// be waited for, or the memory not be given back after it.
-  bool settle() noexcept;
+  std::shared_ptr<void> settle() noexcept;
   void wait(const std::function<void()>& wait);
 
   CudaStream compute_{CudaStream::Priority::normal};

@@ -10,6 +10,12 @@ namespace {
 class CudaGraph final : public RecordedWork {
  public:
   CudaGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
+    // What gives the device nothing, as where there are no gradients to complete, needn't be launched.
+    size_t nodes = 0;
+    const cudaError_t counted = cudaGraphGetNodes(graph, nullptr, &nodes);
+    if (counted != cudaSuccess) cudaGraphDestroy(graph);
+    cuda_check(counted, "cudaGraphGetNodes");
+    is_empty_ = nodes == 0;
     // Nodes keep the priorities of the streams that they were captured from: sums come before what they hide behind.
     const cudaError_t status = cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
     cudaGraphDestroy(graph);
@@ -23,10 +29,13 @@ class CudaGraph final : public RecordedWork {
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
 
-  void run() override { cuda_check(cudaGraphLaunch(executable_, stream_), "cudaGraphLaunch"); }
+  void run() override {
+    if (!is_empty_) cuda_check(cudaGraphLaunch(executable_, stream_), "cudaGraphLaunch");
+  }
 
  private:
   cudaStream_t stream_;
+  bool is_empty_ = false;
   cudaGraphExec_t executable_ = nullptr;
 };
 

@@ -23,6 +23,8 @@ struct MemoryCounts {
   int64_t& operator[](MemoryPurpose purpose) { return by_purpose[static_cast<size_t>(purpose)]; }
   int64_t operator[](MemoryPurpose purpose) const { return by_purpose[static_cast<size_t>(purpose)]; }
   int64_t total_bytes() const;
+  friend MemoryCounts operator+(const MemoryCounts& a, const MemoryCounts& b);
+  friend MemoryCounts operator-(const MemoryCounts& a, const MemoryCounts& b);
 };
 
 }  // namespace dptrain

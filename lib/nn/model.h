@@ -112,6 +112,8 @@ class Model {
   /// Whether the first stage was placed, and the last one.
   bool has_beginning() const { return placed_.front().begin == 0; }
   bool has_end() const { return placed_.back().end == stage_count(); }
+  /// Whether what was placed is one range, from the first stage on.
+  bool is_one_beginning() const { return placed_.back().begin == 0; }
   /// How many tensors a range of stages has of its own.
   struct Held {
     size_t parameters = 0;  ///< trained

@@ -12,6 +12,11 @@ void stamp_time(const Tensor& stamps, int64_t at) {
       "stamp_time", stamps.device(), [] {}, [&] { cuda::stamp_time(stamps, at); });
 }
 
+void add_lap(const Tensor& laps, int64_t at) {
+  on_device(
+      "add_lap", laps.device(), [] {}, [&] { cuda::add_lap(laps, at); });
+}
+
 void publish(const Tensor& bytes, const Tensor& address) {
   Device& device = common_device("publish", {&bytes, &address});
   on_device(

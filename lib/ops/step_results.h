@@ -8,6 +8,10 @@ namespace dptrain::ops {
 /// tells.
 void stamp_time(const Tensor& stamps, int64_t at);
 
+/// The device's clock has come from laps[0], in nanoseconds, to where it is now: laps[at] (i64) grows by that much, and
+/// laps[0] is now. On a CPU worker nothing.
+void add_lap(const Tensor& laps, int64_t at);
+
 /// Copies `bytes` (u8) to host memory whose address stands in `address` (i64 [1]) when the copy is done: a recorded
 /// step leaves its results in another place each time. The memory is of the device's `host_memory`.
 void publish(const Tensor& bytes, const Tensor& address);

@@ -21,6 +21,11 @@ void stamp_time(const Tensor& stamps, int64_t at) {
   stamp_clock(stamps.data<int64_t>() + at, CudaDevice::of(stamps.device()).stream());
 }
 
+void add_lap(const Tensor& laps, int64_t at) {
+  auto* const first = laps.data<int64_t>();
+  add_clock_lap(first, first + at, CudaDevice::of(laps.device()).stream());
+}
+
 void publish(const Tensor& bytes, const Tensor& address) {
   const int64_t count = bytes.bytes();
   if (count == 0) return;

@@ -70,10 +70,8 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
     defer_updates();
     return;
   }
-  if (!options.shard_optimizer) {
-    agree_on_recording();
-    return;
-  }
+  agree_on_recording();
+  if (!options.shard_optimizer) return;
   updates_.resize(buckets_.size());
   team().run("start", [&](int rank) {
     updates_[static_cast<size_t>(rank)] =
@@ -124,52 +122,32 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   const StepParts parts = parts_of(batch, rank);
   Replica& own = replica(rank);
   const InPhase computing(own.clock(), Phase::compute);
-  const auto update = [&] {
-    own.exchange().stamp(StepExchange::Point::reduced);
-    own.update();
-    own.exchange().stamp(StepExchange::Point::updated);
-    own.exchange().publish();
-  };
   own.begin_step(parts, numbers, totals_of(batch));
   statistics(rank).begin_step(batch.samples);
-  Communicator& communicator = team().communicator(rank);
-  if (!updates_.empty()) {
-    step_with_owners(rank, parts);
-  } else if (!deferred_.empty()) {
+  if (!deferred_.empty()) {
     step_with_deferred_update(rank, parts);
   } else if (records_sums(rank)) {
-    recorded_.run(rank, own, parts, batch, [&](StepRecorder::How how) {
-      sum_recorded(rank, parts, how);
-      update();
+    recorded_.run(rank, own, parts, batch, [&] {
+      reduce_in_buckets(rank, parts);
+      update(rank);
     });
-  } else if (!compressions_.empty()) {
+  } else if (!compressions_.empty() || !updates_.empty()) {
     reduce_unrecorded(rank, parts);
-    update();
+    update(rank);
   } else if (sums_between_parts_) {
     // Ranks meet between two parts, which GPUs record.
     own.run_part(0, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
     {
       const InPhase communicating(own.clock(), Phase::communication);
-      communicator.all_reduce(comm_buffer(own.model().gradients()));
+      team().communicator(rank).all_reduce(comm_buffer(own.model().gradients()));
     }
-    own.run_part(1, parts, [&](StepRecorder::How) { update(); });
+    own.run_part(1, parts, [&](StepRecorder::How) { update(rank); });
   } else {
     reduce_in_buckets(rank, parts);
-    update();
+    update(rank);
   }
   statistics(rank).end_step(parts, batch.samples);
   end_step(rank);
-}
-
-void Ddp::sum_recorded(int rank, const StepParts& parts, StepRecorder::How how) {
-  if (how == StepRecorder::How::recorded) return reduce_in_buckets(rank, parts);
-  compute(rank, parts, {});
-  wait_until_idle(rank);
-  if (compressions_.empty())
-    team().communicator(rank).all_reduce(comm_buffer(replica(rank).model().gradients()));
-  else
-    reduce_all_buckets(rank);
-  wait_until_idle(rank);
 }
 
 void Ddp::compute(int rank, const StepParts& parts, const GradientReadyHook& ready) {
@@ -191,15 +169,18 @@ void Ddp::finish_updates(int rank) {
   if (!deferred_.empty()) deferred_[static_cast<size_t>(rank)]->finish();
 }
 
-void Ddp::step_with_owners(int rank, const StepParts& parts) {
+void Ddp::update(int rank) {
   Replica& own = replica(rank);
-  reduce_unrecorded(rank, parts);
-  OwnedUpdates& updates = *updates_[static_cast<size_t>(rank)];
   own.exchange().stamp(StepExchange::Point::reduced);
-  updates.update(own.optimizer_step(), own.loss_scale());
-  updates.share_all();
-  own.model().refresh_copies();
-  own.end_update();
+  if (updates_.empty()) {
+    own.update();
+  } else {
+    OwnedUpdates& updates = *updates_[static_cast<size_t>(rank)];
+    updates.update(own.optimizer_step(), own.loss_scale());
+    updates.share_all();
+    own.model().refresh_copies();
+    own.end_update();
+  }
   own.exchange().stamp(StepExchange::Point::updated);
   own.exchange().publish();
 }

@@ -51,10 +51,8 @@ class Ddp final : public ReplicatedStrategy {
   void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
   /// A step whose update the next one's forward pass makes.
   void step_with_deferred_update(int rank, const StepParts& parts);
-  /// A step whose update is dealt out.
-  void step_with_owners(int rank, const StepParts& parts);
-  /// Forward, backward and sums of a step whose sums are part of what is recorded.
-  void sum_recorded(int rank, const StepParts& parts, StepRecorder::How how);
+  /// What follows on complete sums, to the end of a step on the device.
+  void update(int rank);
   /// Forward and backward of a rank.
   void compute(int rank, const StepParts& parts, const GradientReadyHook& ready);
   /// The same, with sums of buckets of gradients started as they are completed.
@@ -63,9 +61,8 @@ class Ddp final : public ReplicatedStrategy {
   void reduce_in_buckets(int rank, const StepParts& parts);
   /// Buckets of gradients that are all there.
   void reduce_all_buckets(int rank);
-  /// Waits until the devices of all ranks are done. In a rank's first step GPUs load the kernels that they haven't come
-  /// to before, which may wait for all that a GPU is at work on: no collective may be under way then, as it may wait
-  /// for another rank of this process that would load kernels, too.
+  /// Waits until the devices of all ranks are done, in a rank's first step, for the reason that
+  /// Communicator::begin_recordable has.
   void wait_until_idle(int rank);
   /// Whether sums may be part of what a rank records.
   bool records_sums(int rank);

@@ -45,7 +45,7 @@ Fsdp::Fsdp(const StrategyContext& context, const Options& options)
       steps_(team(), context.replica.steps_in_flight) {
   DPTRAIN_CHECK(context.shards == 0, "logical shards of a batch compute with weights that are whole");
   for (int rank = 0; rank < ranks(); ++rank)
-    if (team().communicator(rank).can_all_be_recorded()) recorded_.join(rank, replica(rank));
+    if (records_exchanges(rank)) recorded_.join(rank, replica(rank));
 }
 
 std::vector<double> Fsdp::measure_speeds(const Dataset& dataset, int64_t samples) {
@@ -68,9 +68,9 @@ void Fsdp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   const InPhase computing(own.clock(), Phase::compute);
   own.begin_step(parts, numbers, totals_of(batch));
   statistics(rank).begin_step(batch.samples);
-  if (own.records_steps() && team().communicator(rank).can_all_be_recorded()) {
-    recorded_.run(rank, own, parts, batch, [&](StepRecorder::How how) {
-      sharded(rank).pass().begin_step(how == StepRecorder::How::done);
+  if (records_exchanges(rank)) {
+    recorded_.run(rank, own, parts, batch, [&] {
+      sharded(rank).pass().begin_step(false);  // exchanges of what is new are kept apart anyway
       give_step(rank, parts);
     });
   } else {
@@ -81,6 +81,10 @@ void Fsdp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   }
   statistics(rank).end_step(parts, batch.samples);
   end_step(rank);
+}
+
+bool Fsdp::records_exchanges(int rank) {
+  return replica(rank).can_record_with_others() && team().communicator(rank).can_be_recorded(DType::f32);
 }
 
 void Fsdp::give_step(int rank, const StepParts& parts) {

@@ -39,6 +39,8 @@ class Fsdp final : public ReplicatedStrategy {
   void restore_dealt_out(int rank, const TrainingState& state) override { sharded(rank).restore(state); }
   /// Of several processes, each of which takes its parts of what it has read.
   void require_same(const TrainingState& state);
+  /// Whether a rank's steps are recorded with all that it exchanges in them.
+  bool records_exchanges(int rank);
   void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
   /// What a rank's device is given in a step.
   void give_step(int rank, const StepParts& parts);

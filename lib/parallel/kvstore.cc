@@ -14,6 +14,7 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
       options_(options),
       ends_(static_cast<size_t>(ranks())),
       reported_(ends_.size()),
+      recorded_(team(), context.replica.input.text.has_value()),
       // How far a process is ahead of others is counted in steps that it is done with.
       steps_(team(), options.is_asynchronous() ? 1 : context.replica.steps_in_flight) {
   for (int rank = 0; rank < ranks(); ++rank) pushes_after_backward_ |= team().device(rank).can_record();
@@ -38,23 +39,43 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
       made = std::make_unique<DeviceKeyValueStore>(of_rank, options.placement);
     made->init(keys_of(replica(rank).model()));
   });
+  for (int rank = 0; rank < ranks(); ++rank)
+    if (records_exchanges(rank)) recorded_.join(rank, replica(rank));
 }
 
 void KvStore::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
   count_samples(*batch);
-  steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) {
-    const StepParts parts = parts_of(*batch, rank);
-    Replica& own = replica(rank);
-    const InPhase computing(own.clock(), Phase::compute);
-    own.begin_step(parts, numbers, totals_of(*batch));
-    statistics(rank).begin_step(batch->samples);
-    end(rank).begin_step(own.optimizer_step());
-    push_while_backward_runs(rank, parts);
+  steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) { step_on(rank, *batch, numbers); });
+}
+
+void KvStore::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
+  const StepParts parts = parts_of(batch, rank);
+  Replica& own = replica(rank);
+  const InPhase computing(own.clock(), Phase::compute);
+  own.begin_step(parts, numbers, totals_of(batch));
+  statistics(rank).begin_step(batch.samples);
+  end(rank).begin_step(own.optimizer_step());
+  if (records_exchanges(rank)) {
+    recorded_.run(rank, own, parts, batch, [&] {
+      push_while_backward_runs(rank, parts);
+      update_and_pull(rank);
+    });
+  } else {
+    if (pushes_after_backward_) {
+      own.run_part(0, parts, [&](StepRecorder::How) { own.forward_backward(parts, {}); });
+      push_all(rank);
+    } else {
+      push_while_backward_runs(rank, parts);
+    }
     update_and_pull(rank);
-    statistics(rank).end_step(parts, batch->samples);
-    own.exchange().publish();
-    end_step(rank);
-  });
+  }
+  statistics(rank).end_step(parts, batch.samples);
+  end_step(rank);
+}
+
+bool KvStore::records_exchanges(int rank) {
+  return options_.type == StoreOptions::Type::device && replica(rank).can_record_with_others() &&
+         team().communicator(rank).can_be_recorded(DType::f32);
 }
 
 bool KvStore::may_begin(int64_t step, int signal) {
@@ -85,20 +106,22 @@ void KvStore::push_while_backward_runs(int rank, const StepParts& parts) {
   // All ranks push the same keys in the same order, whatever the order in which a rank completes them.
   std::vector<bool> complete(keys.size());
   size_t unpushed = keys.size();
-  const auto push = [&](const Parameter& parameter) {
+  own.forward_backward(parts, [&](const Parameter& parameter) {
     const InPhase communicating(own.clock(), Phase::communication);
     complete[static_cast<size_t>(parameter.index())] = true;
     if (leaves_last_sum_out() && parameter.index() == 0 && rank > 0) parameter.gradient().fill_zero();
     while (unpushed > 0 && complete[unpushed - 1]) store.push(keys[--unpushed].name);
-  };
-  if (pushes_after_backward_) {
-    own.run_part(0, parts, [&](StepRecorder::How) { own.forward_backward(parts, {}); });
-    for (const Parameter* parameter : own.model().parameters()) push(*parameter);
-  } else {
-    own.forward_backward(parts, push);
-  }
+  });
   const InPhase communicating(own.clock(), Phase::communication);
   store.wait_for_pushes();
+}
+
+void KvStore::push_all(int rank) {
+  Replica& own = replica(rank);
+  const InPhase communicating(own.clock(), Phase::communication);
+  if (leaves_last_sum_out() && rank > 0) own.model().parameters().front()->gradient().fill_zero();
+  for (const StoreKey& key : end(rank).keys() | std::views::reverse) end(rank).push(key.name);
+  end(rank).wait_for_pushes();
 }
 
 void KvStore::update_and_pull(int rank) {
@@ -114,6 +137,7 @@ void KvStore::update_and_pull(int rank) {
   own.model().refresh_copies();
   own.end_update();
   own.exchange().stamp(StepExchange::Point::updated);
+  own.exchange().publish();
 }
 
 void KvStore::share_weights(int rank) {

@@ -2,6 +2,7 @@
 
 #include "parallel/key_value_store.h"
 #include "parallel/process_store.h"
+#include "parallel/recorded_exchanges.h"
 #include "parallel/replicated_strategy.h"
 #include "parallel/steps_under_way.h"
 #include "parallel/store_options.h"
@@ -31,17 +32,23 @@ class KvStore final : public ReplicatedStrategy {
   std::vector<nn::NamedValues> dealt_out_state(int rank) override;
   void restore_dealt_out(int rank, const TrainingState& state) override;
   KeyValueStore& end(int rank) { return *ends_[static_cast<size_t>(rank)]; }
+  void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
+  /// Whether a rank's steps are recorded with all that it exchanges in them.
+  bool records_exchanges(int rank);
   /// Forward and backward; keys are pushed from the last to the first, each as soon as it and those before it are
   /// complete.
   void push_while_backward_runs(int rank, const StepParts& parts);
+  /// Of gradients that are all there.
+  void push_all(int rank);
   void update_and_pull(int rank);
 
   StoreOptions options_;
   std::unique_ptr<ProcessStore> on_servers_;          ///< where the store is on servers; outlives the ends
   std::vector<std::unique_ptr<KeyValueStore>> ends_;  ///< by rank
   std::vector<CommCounts> reported_;                  ///< of the ends
-  /// Some rank records its work: keys are pushed after what it records.
+  /// Some rank's device can record: unless exchanges are recorded, too, keys are pushed after what it records.
   bool pushes_after_backward_ = false;
+  RecordedExchanges recorded_;
   StepsUnderWay steps_;
 };
 

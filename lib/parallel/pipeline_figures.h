@@ -16,7 +16,8 @@ struct PipelineFigures {
   /// The share of the devices' time that they wait by the schedule alone: from the times that their passes took, or as
   /// if all stages', and passes of data and weights, took equally long where they aren't known.
   double predicted_bubble = 0;
-  /// The share that they waited for activations and gradients; unknown on GPUs, whose waiting no thread sees.
+  /// The share that they waited for activations and gradients, GPUs by their own clocks; nothing where a GPU hasn't
+  /// replayed a step yet.
   std::optional<double> bubble = {};
 };
 

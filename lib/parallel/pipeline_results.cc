@@ -149,8 +149,9 @@ std::optional<double> PipelineStrategy::statistics_spread() {
 }
 
 std::vector<std::vector<StageTimes>> PipelineStrategy::take_times_of_all() {
-  std::vector<std::vector<StageTimes>> times;
-  for (int rank = 0; rank < ranks(); ++rank) times.push_back(stages(rank).take_times());
+  std::vector<std::vector<StageTimes>> times(static_cast<size_t>(ranks()));
+  team().run("reading the stages' times",
+             [&](int rank) { times[static_cast<size_t>(rank)] = stages(rank).take_times(); });
   if (!team().spans_processes() || team().is_logged()) return times;
   std::vector<std::vector<StageTimes>> of_world;
   team().run("gathering the stages' times", [&](int rank) {
@@ -170,13 +171,13 @@ std::optional<PipelineFigures> PipelineStrategy::take_pipeline_figures() {
   const std::vector<std::vector<StageTimes>> by_rank = take_times_of_all();
   if (by_rank.empty()) return std::nullopt;
   std::vector<StageTimes> times(cut_.size());
-  bool measured = !team().is_logged();
   for (size_t world_rank = 0; world_rank < by_rank.size(); ++world_rank) {
     auto of_stage = by_rank[world_rank].begin();
     for (const int stage : step_.stages_on(static_cast<int>(world_rank) % devices()))
       times[static_cast<size_t>(stage)] += *of_stage++;
-    measured &= team().kind(static_cast<int>(world_rank)) == DeviceKind::cpu;
   }
+  const bool measured = !team().is_logged() &&
+                        std::ranges::all_of(times, [](const StageTimes& stage) { return stage.micro_batches > 0; });
   StageTimes all;
   std::vector<StageSeconds> seconds(times.size(), {.forward = 1, .backward = 1, .backward_weights = 1});
   const std::vector<std::string> units = unit_names(replica(0).model());
@@ -184,7 +185,7 @@ std::optional<PipelineFigures> PipelineStrategy::take_pipeline_figures() {
     figures.stages.emplace_back(units.begin() + cut_[s].begin, units.begin() + cut_[s].end);
     const StageTimes& own = times[s];
     all += own;
-    if (!measured || own.micro_batches == 0) continue;
+    if (!measured) continue;
     const auto passes = static_cast<double>(own.micro_batches);
     seconds[s] = {.forward = own.forward_s / passes,
                   .backward = own.backward_s / passes,

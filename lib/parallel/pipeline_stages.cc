@@ -49,20 +49,22 @@ StageTimes& StageTimes::operator+=(const StageTimes& other) {
   return *this;
 }
 
-PipelineStages::Stage::Stage(const Position& in_pipeline, Device& device, const StageLink::Ends& ends)
-    : position(in_pipeline) {
+PipelineStages::Stage::Stage(const Position& in_pipeline, size_t number_on_device, Device& device,
+                             const StageLink::Ends& ends)
+    : position(in_pipeline), number(number_on_device) {
   if (position.previous) previous.emplace(device, ends, *position.previous);
   if (position.next) next.emplace(device, ends, *position.next);
 }
 
 PipelineStages::PipelineStages(Replica& replica, const StageLink::Ends& ends, std::span<const Position> positions,
                                PlantedFault planted)
-    : replica_(replica), planted_(planted) {
+    : replica_(replica), recorder_(replica), planted_(planted) {
   for (const Position& position : positions) {
-    const Stage& added = stages_.emplace_back(position, replica.device(), ends);
+    const Stage& added = stages_.emplace_back(position, stages_.size(), replica.device(), ends);
     for (const auto* link : {&added.previous, &added.next})
       if (link->has_value()) inboxes_[(*link)->peer()];
   }
+  if (replica.device().kind() == DeviceKind::cuda) laps_.emplace(replica.device(), stages_.size());
 }
 
 PipelineStages::Stage& PipelineStages::stage(int number) {
@@ -98,7 +100,8 @@ void PipelineStages::list_arrivals(const PipelineStep& step, const ActionsOn& ac
       inbox_of(link).add({.link = link,
                           .micro_batch = action.micro_batch,
                           .signature = signature_of(part_of(action.micro_batch), training),
-                          .comes = forward ? nullptr : &at.is_answered});
+                          .comes = forward ? nullptr : &at.is_answered,
+                          .place = recorder_.place_of(link, action.micro_batch)});
     }
   }
 }
@@ -110,7 +113,9 @@ void PipelineStages::end_arrivals() {
 StageLink::Crossing PipelineStages::receive(Stage& at, const StageLink& link, int64_t micro_batch) {
   const InPhase communicating(replica_.clock(), Phase::communication);
   const Timing waiting(at.times.waiting_s);
-  return inbox_of(link).receive(link, micro_batch);
+  StageLink::Crossing received = inbox_of(link).receive(link, micro_batch);
+  recorder_.note_received(link, micro_batch, received.value);
+  return received;
 }
 
 void PipelineStages::finish(Stage& at, std::unique_ptr<CommWork>& work) {
@@ -121,8 +126,54 @@ void PipelineStages::finish(Stage& at, std::unique_ptr<CommWork>& work) {
   work.reset();
 }
 
+void PipelineStages::make_step(const StepParts& parts, const std::function<void(bool rehearses)>& make) {
+  recorder_.make_step(parts, [&](PassRecorder::Mode mode) {
+    if (mode == PassRecorder::Mode::rehearsed) return rehearse(make);
+    if (laps_) laps_->begin_step();
+    make(false);
+  });
+}
+
+void PipelineStages::rehearse(const std::function<void(bool rehearses)>& make) {
+  const auto all_links_rehearse = [&](bool rehearse) {
+    for (Stage& own : stages_)
+      for (auto* link : {&own.previous, &own.next})
+        if (*link) (*link)->rehearse(rehearse);
+  };
+  // Nothing of it is a step's.
+  std::vector<StageTimes> times;
+  for (const Stage& own : stages_) times.push_back(own.times);
+  all_links_rehearse(true);
+  make(true);
+  all_links_rehearse(false);
+  for (Stage& own : stages_) own.times = times[own.number];
+}
+
+bool PipelineStages::counts_times() const {
+  return recorder_.mode() != PassRecorder::Mode::done || !recorder_.records();
+}
+
+StageLink::Crossing PipelineStages::do_pass(Stage& at, StageLaps::Of kind, double& seconds,
+                                            const std::function<StageLink::Crossing()>& give) {
+  const Timing computing(seconds);
+  const bool is_timed = laps_ && counts_times();
+  return recorder_.run([&] {
+    if (is_timed) laps_->add(at.number, StageLaps::Of::waiting);
+    StageLink::Crossing sent = give();
+    if (is_timed) laps_->add(at.number, kind);
+    return sent;
+  });
+}
+
+void PipelineStages::record_alike(const std::function<void()>& give) {
+  recorder_.run([&] {
+    give();
+    return StageLink::Crossing();
+  });
+}
+
 void PipelineStages::add_gradients(const PipelineStep& step, const StepParts& parts, bool empty_too) {
-  replica_.model().forget_gradients();
+  if (recorder_.mode() != PassRecorder::Mode::replayed) replica_.model().forget_gradients();
   const auto part_of = [&](int64_t micro_batch) -> const BatchPart& {
     return *parts[static_cast<size_t>(micro_batch)];
   };
@@ -147,7 +198,7 @@ void PipelineStages::add_gradients(const PipelineStep& step, const StepParts& pa
   }
   finish(stages_.front(), own.gradient);
   end_arrivals();
-  replica_.complete_gradients();
+  record_alike([&] { replica_.complete_gradients(); });
 }
 
 void PipelineStages::expect_next(const StepUnderway& step) {
@@ -158,117 +209,102 @@ void PipelineStages::expect_next(const StepUnderway& step) {
 }
 
 void PipelineStages::forward(StepUnderway& step, const StageAction& action) {
-  const auto m = static_cast<size_t>(action.micro_batch);
   Stage& at = stage(action.stage);
-  const BatchPart& part = *step.parts[m];
   StageLink::Crossing received;
   if (at.previous) received = receive(at, *at.previous, action.micro_batch);
   expect_next(step);
-  const Timing computing(at.times.forward_s);
-  const InSpan span(replica_.device().timeline(), pass_name("forward", action));
-  ++at.times.micro_batches;
+  if (counts_times()) ++at.times.micro_batches;
   Underway& own = step.under_way[{action.stage, action.micro_batch}];
+  const StageLink::Crossing sent = do_pass(at, StageLaps::Of::forward, at.times.forward_s,
+                                           [&] { return compute_forward(step, action, own, std::move(received)); });
+  if (!at.next) return;
+  at.is_answered = sent.requires_gradient;
+  own.sending = at.next->start_send(signature_of(*step.parts[static_cast<size_t>(action.micro_batch)], true), sent);
+}
+
+StageLink::Crossing PipelineStages::compute_forward(const StepUnderway& step, const StageAction& action, Underway& own,
+                                                    StageLink::Crossing received) {
+  const Stage& at = stage(action.stage);
+  const Replica::Place& place = step.places[static_cast<size_t>(action.micro_batch)];
+  const InSpan span(replica_.device().timeline(), pass_name("forward", action));
   own.tape = std::make_unique<Tape>(replica_.recording());
-  const Replica::Samples samples = replica_.samples_of(part, step.places[m], at.position.units);
+  const Replica::Samples samples =
+      replica_.samples_of(*step.parts[static_cast<size_t>(action.micro_batch)], place, at.position.units);
   const Variable x = at.previous ? own.tape->input(std::exchange(received.value, {}), received.requires_gradient)
                                  : own.tape->input(samples.x);
   own.input = x.without_value();
   const std::vector<Variable> outputs = replica_.forward(x, samples, at.position.units);
   if (!at.next) {
-    own.roots = replica_.losses_of(outputs, samples.targets, step.places[m].rows);
-    return;
+    own.roots = replica_.losses_of(outputs, samples.targets, place.rows);
+    return {};
   }
   const Variable& output = outputs.front();
-  at.is_answered = output.requires_gradient();
-  own.sending = at.next->start_send(signature_of(part, true),
-                                    {.value = output.value(), .requires_gradient = output.requires_gradient()});
   own.output = output.without_value();
   own.output_layout = output.value().layout();
+  return {.value = output.value(), .requires_gradient = output.requires_gradient()};
 }
 
 void PipelineStages::backward(StepUnderway& step, const StageAction& action) {
   Stage& at = stage(action.stage);
   Underway own = std::move(step.under_way.extract({action.stage, action.micro_batch}).mapped());
+  Tensor gradient;
   if (at.next) {
-    if (own.output.requires_gradient()) {
-      Tensor gradient = receive(at, *at.next, action.micro_batch).value;
-      if (planted_ == PlantedFault::boundary_gradient) gradient.fill_zero();
-      if (at.next->plain()) gradient = ops::reorder(gradient, own.output_layout);
-      own.roots.push_back({.output = own.output, .gradient = std::move(gradient)});
-    }
+    if (gets_gradient(at)) gradient = receive(at, *at.next, action.micro_batch).value;
     finish(at, own.sending);
   }
   expect_next(step);
-  if (!own.roots.empty()) {
-    const Timing computing(at.times.backward_s);
-    const bool whole = action.kind == StageAction::Kind::backward;
-    const InSpan span(replica_.device().timeline(), pass_name(whole ? "backward" : "backward data", action));
-    if (whole) {
-      own.tape->backward(std::move(own.roots));
-    } else {
-      own.tape->backward_data(std::move(own.roots));
-      step.under_way[{action.stage, action.micro_batch}].tape = std::move(own.tape);
-    }
-  }
-  if (!at.previous || !own.input.requires_gradient()) return;
+  if (!gets_gradient(at)) return;
+  const StageLink::Crossing sent = do_pass(at, StageLaps::Of::backward, at.times.backward_s,
+                                           [&] { return compute_backward(step, action, own, std::move(gradient)); });
+  if (!sent.value.defined()) return;
   // At most one is on its way: whatever else its receiver waits for, what comes from here before that it takes first.
   finish(at, step.gradient);
+  step.gradient =
+      at.previous->start_send(signature_of(*step.parts[static_cast<size_t>(action.micro_batch)], true), sent);
+}
+
+StageLink::Crossing PipelineStages::compute_backward(StepUnderway& step, const StageAction& action, Underway& own,
+                                                     Tensor gradient) {
+  const Stage& at = stage(action.stage);
+  const bool whole = action.kind == StageAction::Kind::backward;
+  const InSpan span(replica_.device().timeline(), pass_name(whole ? "backward" : "backward data", action));
+  if (at.next) {
+    if (planted_ == PlantedFault::boundary_gradient) gradient.fill_zero();
+    if (at.next->plain()) gradient = ops::reorder(gradient, own.output_layout);
+    own.roots.push_back({.output = own.output, .gradient = std::move(gradient)});
+  }
+  if (whole) {
+    own.tape->backward(std::move(own.roots));
+  } else {
+    own.tape->backward_data(std::move(own.roots));
+    step.under_way[{action.stage, action.micro_batch}].tape = std::move(own.tape);
+  }
+  if (!at.previous || !own.input.requires_gradient()) return {};
   DPTRAIN_CHECK(own.input.gradient().defined(), "no gradient goes back to the stage before");
-  step.gradient = at.previous->start_send(signature_of(*step.parts[static_cast<size_t>(action.micro_batch)], true),
-                                          {.value = own.input.gradient()});
+  return {.value = own.input.gradient()};
 }
 
 void PipelineStages::backward_weights(StepUnderway& step, const StageAction& action) {
-  const auto own = step.under_way.extract({action.stage, action.micro_batch});
-  if (own.empty()) return;  // nothing has come back
-  const Timing computing(stage(action.stage).times.backward_weights_s);
-  const InSpan span(replica_.device().timeline(), pass_name("backward weights", action));
-  own.mapped().tape->backward_weights();
-}
-
-std::vector<StepResults> PipelineStages::evaluate(const PipelineStep& step, const Dataset& dataset,
-                                                  std::span<const Block> blocks, PredictedRows rows) {
-  const auto is_backward = [](const StageAction& action) { return action.kind != StageAction::Kind::forward; };
-  const auto passes_on = [&](int device) {
-    std::vector<StageAction> passes = actions_of(step, device);
-    std::erase_if(passes, is_backward);
-    return passes;
-  };
-  std::vector<BatchPart> parts;
-  for (const auto& [begin, end] : blocks) parts.push_back(load_block_without_images(dataset, begin, end, rows));
-  const auto part_of = [&](int64_t number) -> const BatchPart& { return parts[static_cast<size_t>(number)]; };
-  list_arrivals(step, passes_on, part_of, false);
-  std::vector<StepResults> results;
-  std::unique_ptr<CommWork> sending;
-  for (const StageAction& action : passes_on(device_number())) {
-    Stage& at = stage(action.stage);
-    const bool reads_images = !at.previous && part_of(action.micro_batch).text.tokens.empty();
-    BatchPart with_images;
-    if (reads_images) {
-      const auto& [begin, end] = blocks[static_cast<size_t>(action.micro_batch)];
-      with_images = load_block(dataset, begin, end, replica_.device(), rows);
-    }
-    const BatchPart& block = reads_images ? with_images : part_of(action.micro_batch);
-    Tape tape(Tape::Mode::forget);
-    const Replica::Samples samples = replica_.uploaded(block, at.position.units);
-    const Variable x =
-        tape.input(at.previous ? inbox_of(*at.previous).receive(*at.previous, action.micro_batch).value : samples.x);
-    const auto outputs = replica_.evaluation_outputs(x, samples, at.position.units);
-    if (!at.next) {
-      results.push_back(replica_.results_of(outputs, samples, block));
-      continue;
-    }
-    if (sending != nullptr) sending->wait();
-    sending = at.next->start_send(signature_of(block, false), {.value = outputs.front().value()});
-  }
-  if (sending != nullptr) sending->wait();
-  end_arrivals();
-  return results;
+  Stage& at = stage(action.stage);
+  if (!gets_gradient(at)) return;
+  do_pass(at, StageLaps::Of::backward_weights, at.times.backward_weights_s, [&] {
+    const InSpan span(replica_.device().timeline(), pass_name("backward weights", action));
+    step.under_way.extract({action.stage, action.micro_batch}).mapped().tape->backward_weights();
+    return StageLink::Crossing();
+  });
 }
 
 std::vector<StageTimes> PipelineStages::take_times() {
   std::vector<StageTimes> times;
   for (Stage& own : stages_) times.push_back(std::exchange(own.times, {}));
+  if (!laps_) return times;
+  const std::vector<StageLaps::Seconds> of_gpu = laps_->take();
+  for (size_t s = 0; s < times.size(); ++s)
+    times[s] = {.forward_s = of_gpu[s].forward,
+                .backward_s = of_gpu[s].backward,
+                .backward_weights_s = of_gpu[s].backward_weights,
+                .waiting_s = of_gpu[s].waiting,
+                .micro_batches = times[s].micro_batches};
   return times;
 }
 

@@ -10,15 +10,18 @@
 #include <utility>
 #include <vector>
 
+#include "parallel/pass_recorder.h"
 #include "parallel/pipeline_schedule.h"
 #include "parallel/planted_fault.h"
 #include "parallel/replica.h"
 #include "parallel/stage_inbox.h"
+#include "parallel/stage_laps.h"
 #include "parallel/stage_link.h"
 
 namespace dptrain::parallel {
 
-/// What a stage has spent in its steps, as its rank's thread has seen it.
+/// What a stage has spent in its steps, as its rank's thread has seen it; a GPU's by its own clock, of steps that it
+/// replays where it does.
 struct StageTimes {
   double forward_s = 0;
   double backward_s = 0;          ///< without what is below
@@ -46,9 +49,16 @@ class PipelineStages {
   PipelineStages(Replica& replica, const StageLink::Ends& ends, std::span<const Position> positions,
                  PlantedFault planted = PlantedFault::none);
 
+  /// Makes a step on these parts: calls `make`, which adds gradients and makes the update, as PassRecorder has it.
+  /// `make` is told whether that is a rehearsal, in which devices neither compute nor wait for each other.
+  void make_step(const StepParts& parts, const std::function<void(bool rehearses)>& make);
+  PassRecorder& recorder() { return recorder_; }
+  // For `make`:
   /// Gradients of a step's micro-batches, which the replica's step was begun with, added up by number. `empty_too`:
   /// also passes of micro-batches without samples are made, which are left out otherwise, here and on other devices.
   void add_gradients(const PipelineStep& step, const StepParts& parts, bool empty_too);
+  /// Has the device do what isn't a pass, and the same in every step of these sizes: it is recorded as passes are.
+  void record_alike(const std::function<void()>& give);
   /// Test samples from `begin` to before `end`.
   struct Block {
     int64_t begin = 0;
@@ -59,14 +69,15 @@ class PipelineStages {
   std::vector<StepResults> evaluate(const PipelineStep& step, const Dataset& dataset, std::span<const Block> blocks,
                                     PredictedRows rows);
 
-  /// By stage, since the last call.
+  /// By stage, since the last call. Blocks.
   std::vector<StageTimes> take_times();
 
  private:
   struct Stage {
-    Stage(const Position& in_pipeline, Device& device, const StageLink::Ends& ends);
+    Stage(const Position& in_pipeline, size_t number, Device& device, const StageLink::Ends& ends);
 
     Position position;
+    size_t number = 0;  ///< among the device's
     std::optional<StageLink> previous;
     std::optional<StageLink> next;
     /// Whether gradients come back for what goes on: not to stages without trained parameters at the beginning of a
@@ -111,8 +122,22 @@ class PipelineStages {
   /// What the next action begins with may come while this one computes.
   void expect_next(const StepUnderway& step);
   void finish(Stage& at, std::unique_ptr<CommWork>& work);
+  /// Has the device do a pass of a stage, which the seconds are of.
+  StageLink::Crossing do_pass(Stage& at, StageLaps::Of kind, double& seconds,
+                              const std::function<StageLink::Crossing()>& give);
+  /// Whether what is done now counts in times: of a GPU that records its steps those that it replays.
+  bool counts_times() const;
+  // A pass of what it has received; they return what is sent on, or back.
+  StageLink::Crossing compute_forward(const StepUnderway& step, const StageAction& action, Underway& own,
+                                      StageLink::Crossing received);
+  StageLink::Crossing compute_backward(StepUnderway& step, const StageAction& action, Underway& own, Tensor gradient);
+  /// Whether there is one for what a stage has made, once that was seen: of the last one's losses there always is.
+  static bool gets_gradient(const Stage& at) { return !at.next || at.is_answered.value(); }
+  void rehearse(const std::function<void(bool rehearses)>& make);
 
   Replica& replica_;
+  PassRecorder recorder_;
+  std::optional<StageLaps> laps_;  ///< of a GPU
   PlantedFault planted_;
   std::deque<Stage> stages_;           ///< in order
   std::map<int, StageInbox> inboxes_;  ///< by rank that sends

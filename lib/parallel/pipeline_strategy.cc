@@ -10,6 +10,7 @@
 
 #include "comm/message_lanes.h"
 #include "comm/process_group.h"
+#include "parallel/recorded_exchanges.h"
 #include "parallel/unit_profile.h"
 #include "parallel/world_results.h"
 
@@ -73,12 +74,15 @@ PipelineStrategy::PipelineStrategy(const StrategyContext& context, const Pipelin
       replicas_(options.replicas),
       step_(step_of(options, std::ssize(cut))),
       flush_(options.micro_batches),
+      is_of_text_(context.replica.input.text.has_value()),
       averages_weights_(context.replica.average_decay.has_value()),
       sums_(static_cast<size_t>(ranks())),
+      has_stepped_(sums_.size()),
       steps_(team(), context.replica.steps_in_flight) {
   make_stages(context.planted);
   const std::vector<StageFacts> facts = exchange_facts();
   shares_statistics_ = std::ranges::any_of(facts, &StageFacts::shares_statistics);
+  agree_on_recording(context);
   form_groups(context);
   find_ties(facts);
 }
@@ -103,6 +107,20 @@ void PipelineStrategy::make_stages(PlantedFault planted) {
   for (int rank = 0; rank < ranks(); ++rank) {
     const StageLink::Ends ends{.tensors = team().communicator(rank), .forms = team().host_communicator(rank)};
     stages_.push_back(std::make_unique<PipelineStages>(replica(rank), ends, positions_on(rank), planted));
+  }
+}
+
+void PipelineStrategy::agree_on_recording(const StrategyContext& context) {
+  if (!team().spans_processes() || team().is_logged()) return;
+  const WorldShape& shape = context.team.world->shape;
+  bool is_one_each = true;
+  for (int process = 0; process < shape.processes(); ++process) is_one_each &= shape.ranks_of(process).size() == 1;
+  // A GPU that is given what NCCL sends waits for another process's, and one beside it may wait for both to record.
+  if (is_one_each) return;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    agreements_.push_back(std::make_unique<RecordingAgreement>(team().host_communicator(rank)));
+    stages(rank).recorder().agree_by(
+        [to = agreements_.back().get()](StepRecorder::How own) { return to->of_all(own); });
   }
 }
 
@@ -173,37 +191,57 @@ void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const Step
       count_samples(rank, part->samples());
   steps_.give(numbers, [this, batch = std::move(batch), numbers, step](int rank) {
     Replica& own = replica(rank);
-    StepExchange& exchange = own.exchange();
     const InPhase computing(own.clock(), Phase::compute);
     const StepParts parts = parts_on(*batch, rank);
     own.begin_step(parts, numbers, totals_of(*batch), is_last(rank) ? KeptResults::of(parts) : KeptResults());
     statistics(rank).begin_step(batch->samples);
-    exchange.stamp(StepExchange::Point::begun);
-    // Where batch norms of any stage share their statistics all replicas make the same passes, with samples or not.
-    stages(rank).add_gradients(step, parts, shares_statistics_);
-    exchange.stamp(StepExchange::Point::computed);
-    add_other_gradients(rank);
-    exchange.stamp(StepExchange::Point::reduced);
-    Communicator* of_parts = sums_[static_cast<size_t>(rank)].of_parts;
-    own.update(of_parts == nullptr ? SumOverParts() : [&](const Tensor& tensor) {
-      const InPhase communicating(own.clock(), Phase::communication);
-      of_parts->all_reduce(comm_buffer(tensor));
-    });
-    exchange.stamp(StepExchange::Point::updated);
-    exchange.publish();
+    if (!agreements_.empty())
+      agreements_[static_cast<size_t>(rank)]->begin_step(
+          is_of_text_ ? std::nullopt : std::optional(sizes_of_all(*batch, own.device())));
+    stages(rank).make_step(parts, [&](bool rehearses) { give_step(rank, step, parts, rehearses); });
     statistics(rank).end_step(parts, batch->samples);
     end_step(rank);
+    has_stepped_[static_cast<size_t>(rank)] = true;
   });
+}
+
+void PipelineStrategy::give_step(int rank, const PipelineStep& step, const StepParts& parts, bool rehearses) {
+  Replica& own = replica(rank);
+  StepExchange& exchange = own.exchange();
+  if (!rehearses) exchange.stamp(StepExchange::Point::begun);
+  // Where batch norms of any stage share their statistics all replicas make the same passes, with samples or not.
+  stages(rank).add_gradients(step, parts, shares_statistics_);
+  if (!rehearses) {
+    exchange.stamp(StepExchange::Point::computed);
+    add_other_gradients(rank);
+  }
+  Communicator* of_parts = sums_[static_cast<size_t>(rank)].of_parts;
+  const auto update = [&] {
+    exchange.stamp(StepExchange::Point::reduced);
+    own.update(of_parts == nullptr ? SumOverParts() : [&](const Tensor& tensor) { add_up(rank, *of_parts, tensor); });
+    exchange.stamp(StepExchange::Point::updated);
+    exchange.publish();
+  };
+  // Devices meet in an update that needs all parts of a replica.
+  if (of_parts == nullptr)
+    stages(rank).record_alike(update);
+  else if (!rehearses)
+    update();
 }
 
 void PipelineStrategy::add_other_gradients(int rank) {
   const Sums& sums = sums_[static_cast<size_t>(rank)];
-  const InPhase communicating(replica(rank).clock(), Phase::communication);
   const Tensor& gradients = replica(rank).model().gradients();
   const bool left_out = leaves_last_sum_out() && device_of(rank) == 0;
-  if (replicas_ > 1 && gradients.elements() > 0 && !left_out)
-    part_communicator(rank).all_reduce(comm_buffer(gradients));
-  for (const auto& [parameter, communicator] : sums.ties) communicator->all_reduce(comm_buffer(parameter->gradient()));
+  if (replicas_ > 1 && gradients.elements() > 0 && !left_out) add_up(rank, part_communicator(rank), gradients);
+  for (const auto& [parameter, communicator] : sums.ties) add_up(rank, *communicator, parameter->gradient());
+}
+
+void PipelineStrategy::add_up(int rank, Communicator& communicator, const Tensor& tensor) {
+  const InPhase communicating(replica(rank).clock(), Phase::communication);
+  communicator.begin_recordable(!has_stepped_[static_cast<size_t>(rank)]);
+  communicator.all_reduce(comm_buffer(tensor));
+  communicator.end_recordable();
 }
 
 void PipelineStrategy::broadcast_from_first_replica(int rank, const Tensor& tensor) {

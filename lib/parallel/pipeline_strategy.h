@@ -7,6 +7,7 @@
 #include "parallel/pipeline_figures.h"
 #include "parallel/pipeline_schedule.h"
 #include "parallel/pipeline_stages.h"
+#include "parallel/recording_agreement.h"
 #include "parallel/replicated_strategy.h"
 #include "parallel/stage_facts.h"
 #include "parallel/steps_under_way.h"
@@ -61,12 +62,17 @@ class PipelineStrategy final : public ReplicatedStrategy {
 
   void make_stages(PlantedFault planted);
   std::vector<PipelineStages::Position> positions_on(int rank);
+  void agree_on_recording(const StrategyContext& context);
   /// By rank of the world. Blocks.
   std::vector<StageFacts> exchange_facts();
   void form_groups(const StrategyContext& context);
   void find_ties(const std::vector<StageFacts>& facts);
+  /// What a rank's device is given in a step, or in its rehearsal.
+  void give_step(int rank, const PipelineStep& step, const StepParts& parts, bool rehearses);
   /// The gradients of a rank's stages, complete in what other devices add to them.
   void add_other_gradients(int rank);
+  /// A rank's tensor over those of a communicator; in its first step apart, as Communicator::begin_recordable has it.
+  void add_up(int rank, Communicator& communicator, const Tensor& tensor);
   void share_weights(int rank) override;
   void swap_average(int rank) override;
   void broadcast_from_first_replica(int rank, const Tensor& tensor);
@@ -95,10 +101,14 @@ class PipelineStrategy final : public ReplicatedStrategy {
   int replicas_;
   PipelineStep step_;  ///< of the most micro-batches so far
   int64_t flush_;
+  bool is_of_text_;
   bool averages_weights_;
   bool shares_statistics_ = false;                       ///< some stage does, in its passes
   std::vector<std::unique_ptr<PipelineStages>> stages_;  ///< by rank
   std::vector<Sums> sums_;                               ///< by rank
+  std::vector<char> has_stepped_;                        ///< by rank
+  /// By rank, where ranks record at the same time; else empty.
+  std::vector<std::unique_ptr<RecordingAgreement>> agreements_;
   StepsUnderWay steps_;
 };
 

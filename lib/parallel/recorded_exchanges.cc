@@ -16,28 +16,36 @@ RecordedExchanges::RecordedExchanges(RankTeam& team, bool is_of_text)
     : team_(team),
       is_of_text_(is_of_text),
       counts_(static_cast<size_t>(team.size())),
-      agreements_(static_cast<size_t>(team.size())) {}
+      agreements_(static_cast<size_t>(team.size())),
+      done_(static_cast<size_t>(team.size())) {}
 
 void RecordedExchanges::join(int rank, Replica& replica) {
-  if (team_.world_size() == 1 || team_.is_logged()) return;
+  if (team_.world_size() == 1 || team_.is_logged()) return replica.record_with_others({});
   auto& agreement = agreements_[static_cast<size_t>(rank)];
   agreement = std::make_unique<RecordingAgreement>(team_.host_communicator(rank));
-  replica.agree_on_recording_by([to = agreement.get()](StepRecorder::How own) { return to->of_all(own); });
+  replica.record_with_others([to = agreement.get()](StepRecorder::How own) { return to->of_all(own); });
 }
 
 void RecordedExchanges::run(int rank, Replica& replica, const StepParts& parts, const Batch& batch,
-                            const StepRecorder::Give& give) {
+                            const std::function<void()>& give) {
+  Communicator& communicator = team_.communicator(rank);
+  const auto give_apart = [&](bool apart) {
+    communicator.begin_recordable(apart);
+    give();
+    communicator.end_recordable();
+  };
+  if (!replica.device().can_record() || !replica.records_steps())
+    return give_apart(done_[static_cast<size_t>(rank)].insert(batch.samples).second);
   // Of images every rank's sizes follow from how the batch is shared out.
   if (auto& agreement = agreements_[static_cast<size_t>(rank)])
     agreement->begin_step(is_of_text_ ? std::nullopt : std::optional(sizes_of_all(batch, replica.device())));
   // Ranks that log what they would do tell each other nothing: they go by the sizes of all.
   const auto signature = team_.is_logged() ? sizes_of_all(batch, replica.device()) : StepRecorder::Signature();
-  Communicator& communicator = team_.communicator(rank);
   const CommCounts before = communicator.counts();
   const auto given = [&](StepRecorder::How how) {
     // All ranks record at once: the exchanges go into the graphs of all of them.
     if (how == StepRecorder::How::recorded) communicator.barrier();
-    give(how);
+    give_apart(how == StepRecorder::How::done);
     if (how == StepRecorder::How::recorded) communicator.barrier();
   };
   const auto how = replica.run_part(0, parts, given, signature);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "parallel/rank_team.h"
@@ -21,16 +23,16 @@ class RecordedExchanges {
 
   /// A rank takes part: it records what all others do. Once for each, before the first step.
   void join(int rank, Replica& replica);
-  /// A step of a rank, of what `give` gives to the device: done, recorded or replayed as all ranks can. Of what is done
-  /// no exchange may go on beside anything else: a GPU may have kernels to load, for which it may wait for all that it
-  /// is at work on, while that waits for another GPU of the process that would load one, too.
-  void run(int rank, Replica& replica, const StepParts& parts, const Batch& batch, const StepRecorder::Give& give);
+  /// A step of a rank, of what `give` gives to the device: done, recorded or replayed as all ranks can, or done as it
+  /// is where they don't record. What is new to them is exchanged apart, see Communicator::begin_recordable.
+  void run(int rank, Replica& replica, const StepParts& parts, const Batch& batch, const std::function<void()>& give);
 
  private:
   RankTeam& team_;
   bool is_of_text_;
   std::vector<CommCounts> counts_;                               ///< by rank: of one replay
   std::vector<std::unique_ptr<RecordingAgreement>> agreements_;  ///< by rank; null for who records alone
+  std::vector<std::set<int64_t>> done_;                          ///< by rank: samples of steps that weren't recorded
 };
 
 }  // namespace dptrain::parallel

@@ -1,5 +1,6 @@
 #include "parallel/replica.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "autograd/cross_entropy.h"
@@ -141,6 +142,15 @@ void Replica::end_step() {
 StepRecorder::How Replica::run_part(int part, const StepParts& parts, const StepRecorder::Give& give,
                                     StepRecorder::Signature signature) {
   if (!records_steps()) return recorder_.do_now(give);
+  const StepRecorder::Signature of_step = step_signature(parts);
+  signature.insert(signature.end(), of_step.begin(), of_step.end());
+  const auto how = recorder_.run(part, signature, give);
+  if (part == 0 && how != StepRecorder::How::done) count_graph_step();
+  return how;
+}
+
+StepRecorder::Signature Replica::step_signature(const StepParts& parts) const {
+  StepRecorder::Signature signature;
   for (const BatchPart* samples : parts) {
     signature.push_back(samples->samples());
     for (const auto& labels : samples->targets) signature.push_back(static_cast<int64_t>(labels.size()));
@@ -148,7 +158,7 @@ StepRecorder::How Replica::run_part(int part, const StepParts& parts, const Step
   signature.push_back(exchange_.generation());
   // With marks in it, or without.
   signature.push_back(device_.timeline() != nullptr ? 1 : 0);
-  return recorder_.run(part, signature, give);
+  return signature;
 }
 
 bool Replica::sends_images(const BatchPart& part) {
@@ -158,12 +168,18 @@ bool Replica::sends_images(const BatchPart& part) {
   return !device_.attached<DeviceDatasets>().of(*part.dataset).resident();
 }
 
+bool Replica::sends_labels(const BatchPart& part) const {
+  return part.text.tokens.empty() && model_->has_end() && !model_->is_one_beginning();
+}
+
 int64_t Replica::count_numbers(const BatchPart& part) {
-  return sends_images(part) ? count_image_numbers(part) : count_text_numbers(part);
+  if (sends_images(part)) return count_image_numbers(part);
+  return sends_labels(part) ? part.samples() : count_text_numbers(part);
 }
 
 int32_t* Replica::write_numbers(const BatchPart& part, int32_t* out) {
-  return sends_images(part) ? write_image_numbers(part, out) : write_text_numbers(part, out);
+  if (sends_images(part)) return write_image_numbers(part, out);
+  return sends_labels(part) ? std::ranges::copy(part.targets[0], out).out : write_text_numbers(part, out);
 }
 
 Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers,
@@ -174,9 +190,9 @@ Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, cons
   }
   if (stages.begin > 0) {
     Samples samples{.x = {}, .text = {}, .targets = {}, .ids = ids};
-    // Losses are computed at the end.
+    // Losses are computed at the end. Of what comes with images labels are first, so that both lie alike.
     if (stages.end >= model_->stage_count())
-      samples.targets.push_back(uploaded_values(device_, DType::i32, part.targets[0]));
+      samples.targets.push_back(numbers.window(0, {part.samples()}, Layout::plain));
     return samples;
   }
   if (part.images.defined()) {

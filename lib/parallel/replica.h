@@ -137,15 +137,29 @@ class Replica {
   /// Results of steps that are done, oldest first; with `all` it waits for those under way.
   std::vector<StepResults> take_results(bool all);
 
+  /// Whether a step's work may be recorded: what batch norms exchange within it by all ranks together, if at all.
+  bool can_record_with_others() const {
+    return (!shares_statistics() || statistics_->can_be_recorded()) && !has_shards() && observer_ == nullptr;
+  }
   /// Whether run_part records where the device can.
-  bool records_steps() const { return !shares_statistics() && !has_shards() && observer_ == nullptr; }
-  /// Does `give`, or runs what was recorded of it for parts of these sizes: see StepRecorder. `parts` are those the
-  /// step was begun with. `signature`: whatever else it is to be equal in.
+  bool records_steps() const { return can_record_with_others() && (!shares_statistics() || records_with_others_); }
+  /// Does `give`, or runs what was recorded of it for parts of these sizes: see StepRecorder. Part 0 has the step's
+  /// passes. `parts` are those the step was begun with. `signature`: whatever else it is to be equal in.
   StepRecorder::How run_part(int part, const StepParts& parts, const StepRecorder::Give& give,
                              StepRecorder::Signature signature = {});
 
-  /// Other ranks record with this one: see StepRecorder.
-  void agree_on_recording_by(StepRecorder::Agree agree) { recorder_.agree_by(std::move(agree)); }
+  /// All that decides what work a step on these parts gives to the device, its kind aside.
+  StepRecorder::Signature step_signature(const StepParts& parts) const;
+  /// A step was replayed by a PassRecorder, not by run_part.
+  void count_graph_step() { ++graph_steps_; }
+  /// Steps whose passes were recorded or replayed since the last call.
+  int64_t take_graph_steps() { return std::exchange(graph_steps_, 0); }
+
+  /// Other ranks record with this one; `agree`: see StepRecorder.
+  void record_with_others(StepRecorder::Agree agree) {
+    records_with_others_ = true;
+    recorder_.agree_by(std::move(agree));
+  }
 
   /// Where one of the step's parts begins.
   struct Place {
@@ -169,8 +183,7 @@ class Replica {
   Samples uploaded(const BatchPart& part, const nn::StageRange& stages = {});
 
   /// From now on training passes take batch statistics over all devices that share a batch. A pass without samples is
-  /// then a pass like any other, so that all devices make the same calls; and as they meet within it, no step is
-  /// recorded.
+  /// then a pass like any other, so that all devices make the same calls.
   void take_statistics_over(autograd::SumOverDevices& devices) { statistics_ = &devices; }
   bool shares_statistics() const { return statistics_ != nullptr; }
 
@@ -261,7 +274,9 @@ class Replica {
   /// Whether a part's images come to the device with each step: they don't lie there. Copies the data set there where
   /// it fits and hasn't been.
   bool sends_images(const BatchPart& part);
-  // What comes to the device with a step beside a part's sample ids, i32s: its text, or its images.
+  /// Whether its labels do: its images are read on another device, or in other stages, than its losses are computed.
+  bool sends_labels(const BatchPart& part) const;
+  // What comes to the device with a step beside a part's sample ids, i32s: its text, its labels, or its images.
   int64_t count_numbers(const BatchPart& part);
   /// Returns what follows.
   int32_t* write_numbers(const BatchPart& part, int32_t* out);
@@ -294,6 +309,8 @@ class Replica {
   PhaseClock clock_;
   StepExchange exchange_;
   StepRecorder recorder_;
+  bool records_with_others_ = false;
+  int64_t graph_steps_ = 0;
   std::unique_ptr<ShardTeam> shards_;
   std::unique_ptr<ShardedReplica> sharded_;  ///< null where nothing is dealt out
 };

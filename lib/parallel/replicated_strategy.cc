@@ -146,6 +146,7 @@ RankCosts ReplicatedStrategy::take_costs(int rank) {
   const bool on_gpu = team_.device(rank).can_record();
   RankCosts costs{.times = on_gpu ? of_device : of_thread,
                   .samples = std::exchange(samples_[at], 0),
+                  .graph_steps = replica(rank).take_graph_steps(),
                   .skipped_steps = skipped_steps_ - std::exchange(reported_skipped_[at], skipped_steps_),
                   .peak_bytes = allocator.peak_bytes(),
                   .memory_at_peak = allocator.at_peak(),

@@ -45,6 +45,7 @@ class SharedStatistics final : public autograd::SumOverDevices {
   void end_step(const StepParts& parts, int64_t samples);
 
   void sum(const Tensor& values) override;
+  bool can_be_recorded() const override { return communicator_.can_be_recorded(DType::f32); }
 
  private:
   Tensor running() const { return replica_.model().running_states(); }

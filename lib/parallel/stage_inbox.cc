@@ -14,7 +14,7 @@ void StageInbox::expect(const StageLink& link, int64_t micro_batch) {
     Arrival& next = coming_[expected_];
     const bool is_known = next.comes == nullptr || next.comes->has_value();
     const bool comes = is_known && (next.comes == nullptr || **next.comes);
-    if (!is_known || (comes && !next.link.expect(next.signature))) return;
+    if (!is_known || (comes && !next.link.expect(next.signature, next.place))) return;
   }
 }
 
@@ -26,7 +26,7 @@ StageLink::Crossing StageInbox::receive(const StageLink& link, int64_t micro_bat
     coming_.pop_front();
     if (expected_ > 0) --expected_;
     if (next.comes != nullptr && !next.comes->value()) continue;
-    kept_.emplace(std::pair(&next.link, next.micro_batch), next.link.receive(next.signature));
+    kept_.emplace(std::pair(&next.link, next.micro_batch), next.link.receive(next.signature, next.place));
   }
   return std::move(kept_.extract(key).mapped());
 }

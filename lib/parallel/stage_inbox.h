@@ -22,6 +22,7 @@ class StageInbox {
     StageLink::Signature signature;
     /// Whether they come at all, from when that is known on; null: they do.
     const std::optional<bool>* comes = nullptr;
+    Tensor place = {};  ///< into which it comes; undefined: memory of its own
   };
 
   /// Behind all that is to come yet.

@@ -28,9 +28,10 @@ class Sending final : public CommWork {
     works_.push_back(forms.start_send(form_buffer(form_), peer));
   }
   void add_value(Communicator& tensors, int peer, Tensor value) {
-    value_ = std::move(value);
+    hold(std::move(value));
     works_.push_back(tensors.start_send(comm_buffer(value_), peer));
   }
+  void hold(Tensor value) { value_ = std::move(value); }
   void wait() override {
     for (const auto& work : works_) work->wait();
     works_.clear();
@@ -47,6 +48,10 @@ class Sending final : public CommWork {
 
 std::unique_ptr<CommWork> StageLink::start_send(const Signature& signature, const Crossing& crossing) {
   auto sending = std::make_unique<Sending>();
+  if (rehearses_) {
+    sending->hold(crossing.value);
+    return sending;
+  }
   const Tensor value = plain_ ? ops::reorder(crossing.value, Layout::plain) : crossing.value;
   if (told_.insert(signature).second) {
     FormNumbers numbers{crossing.requires_gradient, static_cast<int64_t>(value.dtype()),
@@ -67,31 +72,36 @@ StageLink::Form StageLink::receive_form() {
           .requires_gradient = numbers[0] != 0};
 }
 
-StageLink::Expected StageLink::start_receive(const Signature& signature, const Form& form) {
-  Tensor value = Tensor::empty(device_, form.shape, {.dtype = form.dtype, .layout = form.layout});
-  auto work = ends_.tensors.start_receive(comm_buffer(value), peer_);
+StageLink::Expected StageLink::start_receive(const Signature& signature, const Form& form, const Tensor& place) {
+  const bool fits =
+      !place.defined() || (place.shape() == form.shape && place.dtype() == form.dtype && place.layout() == form.layout);
+  DPTRAIN_CHECK(fits, "a tensor of {} is to come into {}", form.shape.text(), place.text());
+  Tensor value =
+      place.defined() ? place : Tensor::empty(device_, form.shape, {.dtype = form.dtype, .layout = form.layout});
+  auto work = rehearses_ ? nullptr : ends_.tensors.start_receive(comm_buffer(value), peer_);
   return {.signature = signature,
           .crossing = {.value = std::move(value), .requires_gradient = form.requires_gradient},
           .work = std::move(work)};
 }
 
-bool StageLink::expect(const Signature& signature) {
+bool StageLink::expect(const Signature& signature, const Tensor& place) {
   const auto known = known_.find(signature);
   if (known == known_.end()) return false;
-  expected_.push_back(start_receive(signature, known->second));
+  expected_.push_back(start_receive(signature, known->second, place));
   return true;
 }
 
-StageLink::Crossing StageLink::receive(const Signature& signature) {
+StageLink::Crossing StageLink::receive(const Signature& signature, const Tensor& place) {
   if (expected_.empty()) {
-    const auto known = known_.find(signature);
-    expected_.push_back(start_receive(
-        signature, known != known_.end() ? known->second : known_.emplace(signature, receive_form()).first->second));
+    auto known = known_.find(signature);
+    DPTRAIN_CHECK(known != known_.end() || !rehearses_, "a tensor is rehearsed whose form isn't known");
+    if (known == known_.end()) known = known_.emplace(signature, receive_form()).first;
+    expected_.push_back(start_receive(signature, known->second, place));
   }
   Expected expected = std::move(expected_.front());
   expected_.pop_front();
   DPTRAIN_CHECK(expected.signature == signature, "another tensor is received than was expected");
-  expected.work->wait();
+  if (expected.work != nullptr) expected.work->wait();
   return std::move(expected.crossing);
 }
 

@@ -36,11 +36,13 @@ class StageLink {
   };
   /// Starts to send; the work holds the value until it was received.
   std::unique_ptr<CommWork> start_send(const Signature& signature, const Crossing& crossing);
-  /// The next tensor that isn't expected yet is of this signature, and may come from now on. Does nothing, and returns
-  /// false, where its form isn't known yet.
-  bool expect(const Signature& signature);
+  /// The next tensor that isn't expected yet is of this signature, and may come from now on, into `place`, where that
+  /// is defined. Does nothing, and returns false, where its form isn't known yet.
+  bool expect(const Signature& signature, const Tensor& place = {});
   /// Blocks, as Communicator::receive does. What was expected is received first, in that order.
-  Crossing receive(const Signature& signature);
+  Crossing receive(const Signature& signature, const Tensor& place = {});
+  /// From now on nothing crosses, or does again: tensors have memory as long as if they did.
+  void rehearse(bool rehearses) { rehearses_ = rehearses; }
   int peer() const { return peer_; }
   /// Whether tensors cross in another layout than they have.
   bool plain() const { return plain_; }
@@ -55,15 +57,16 @@ class StageLink {
   struct Expected {
     Signature signature;
     Crossing crossing;
-    std::unique_ptr<CommWork> work;  ///< ends before what it writes
+    std::unique_ptr<CommWork> work;  ///< ends before what it writes; null in a rehearsal
   };
   Form receive_form();
-  Expected start_receive(const Signature& signature, const Form& form);
+  Expected start_receive(const Signature& signature, const Form& form, const Tensor& place);
 
   Device& device_;
   Ends ends_;
   int peer_;
   bool plain_;
+  bool rehearses_ = false;
   std::set<Signature> told_;         ///< those whose form the neighbor has been sent
   std::map<Signature, Form> known_;  ///< of what comes from it
   std::deque<Expected> expected_;

@@ -1,64 +1,42 @@
 #include "parallel/step_recorder.h"
 
+#include "device/device_range.h"
+
 namespace dptrain::parallel {
-namespace {
 
-/// A range in a profiler's timeline, as long as it lives.
-class InRange {
- public:
-  InRange(Device& device, const char* name) : device_(device) { device_.begin_range(name); }
-  ~InRange() { device_.end_range(); }
-  InRange(const InRange&) = delete;
-  InRange& operator=(const InRange&) = delete;
-
- private:
-  Device& device_;
-};
-
-}  // namespace
+const char* StepRecorder::range_name(How how) {
+  switch (how) {
+    case How::done: return "step: operators";
+    case How::recorded: return "step: record";
+    case How::replayed: break;
+  }
+  return "step: replay";
+}
 
 StepRecorder::How StepRecorder::run(int part, const Signature& signature, const Give& give) {
   if (!device_.can_record()) return do_now(give);
-  const auto found = entries_.find({part, signature});
-  How how = found == entries_.end() ? How::done : found->second.work == nullptr ? How::recorded : How::replayed;
+  const auto found = parts_.find({part, signature});
+  How how = found == parts_.end() ? How::done : !found->second ? How::recorded : How::replayed;
   if (agree_) how = agree_(how);
-  constexpr const char* kNames[] = {"step: operators", "step: record", "step: replay"};
-  const InRange range(device_, kNames[static_cast<size_t>(how)]);
-  CachingAllocator& allocator = device_.allocator();
+  const DeviceRange range(device_, range_name(how));
   if (how == How::done) {
-    const PoolInUse pool(allocator, MemoryPool::recorded);
+    const PoolInUse pool(device_.allocator(), MemoryPool::recorded);
     give(how);
-    entries_.try_emplace({part, signature});
+    parts_.try_emplace({part, signature});
     return how;
   }
-  Entry& entry = found->second;
+  std::optional<RecordedPart>& recorded = found->second;
   if (how == How::recorded) {
-    const PoolInUse pool(allocator, MemoryPool::recorded);
-    if (!allocator.keeps_recorded()) {
-      allocator.keep_recorded();
-      // What choosing among algorithms took in the first step isn't needed again.
-      device_.synchronize();
-      allocator.release_cached();
-    }
+    const PoolInUse pool(device_.allocator(), MemoryPool::recorded);
+    RecordedPart::make_room(device_);
     // Nobody gives memory back while others record on the same GPU.
     if (agree_) agree_(how);
-    for (Timeline* timeline : timelines()) timeline->record();
-    entry.peak = allocator.peak_during([&] { entry.work = device_.record([&] { give(how); }); });
-    for (Timeline* timeline : timelines()) entry.shown.push_back(timeline->take_recording());
-    ++recorded_;
+    recorded.emplace(device_, device_.allocator().in_use(), [&] { give(how); });
     // Making it takes memory, for which a GPU may wait for the others: none of them computes before all are through.
     if (agree_) agree_(how);
   }
-  allocator.note_use(entry.peak);
-  entry.work->run();
-  for (size_t i = 0; i < entry.shown.size(); ++i) timelines()[i]->repeat(entry.shown[i]);
+  recorded->run();
   return how;
-}
-
-std::vector<Timeline*> StepRecorder::timelines() const {
-  std::vector<Timeline*> timelines = {device_.timeline(), device_.communication_timeline()};
-  std::erase(timelines, nullptr);
-  return timelines;
 }
 
 StepRecorder::How StepRecorder::do_now(const Give& give) {

@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "device/device.h"
-#include "device/timeline.h"
+#include "parallel/recorded_part.h"
 
 namespace dptrain::parallel {
 
@@ -22,6 +22,8 @@ class StepRecorder {
   /// All that decides what work `part` gives to the device: sizes of batches, and where its values lie.
   using Signature = std::vector<int64_t>;
   enum class How { done, recorded, replayed };
+  /// What profilers call such a step.
+  static const char* range_name(How how);
   /// For ranks that record together and don't know each other's sizes: told how far this one would go, it says how far
   /// all go, which is as far as the least of them. Asked before every part, and once more when one has been recorded.
   using Agree = std::function<How(How own)>;
@@ -32,23 +34,10 @@ class StepRecorder {
   /// Has it done there and then.
   How do_now(const Give& give);
 
-  /// Parts that have been recorded so far.
-  int recorded() const { return recorded_; }
-
  private:
-  struct Entry {
-    std::unique_ptr<RecordedWork> work;
-    MemoryCounts peak;                       ///< bytes in use while it runs
-    std::vector<Timeline::Recording> shown;  ///< what its device's timelines show of it
-  };
-
-  /// Those that the device is shown on.
-  std::vector<Timeline*> timelines() const;
-
   Device& device_;
   Agree agree_;
-  std::map<std::pair<int, Signature>, Entry> entries_;
-  int recorded_ = 0;
+  std::map<std::pair<int, Signature>, std::optional<RecordedPart>> parts_;  ///< null: done once, not recorded yet
 };
 
 }  // namespace dptrain::parallel

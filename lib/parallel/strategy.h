@@ -61,6 +61,7 @@ int64_t evaluation_block(const Dataset& dataset, DeviceKind kind);
 struct RankCosts {
   PhaseTimes times;
   int64_t samples = 0;
+  int64_t graph_steps = 0;    ///< whose passes a GPU ran as CUDA graphs
   int64_t skipped_steps = 0;  ///< that fp16's loss scale skipped, as far as scores were waited for
   int64_t peak_bytes = 0;
   MemoryCounts memory_at_peak;

@@ -38,6 +38,12 @@ Tensor Tensor::seen_from(Device& device) const {
   return view;
 }
 
+Tensor Tensor::borrowed() const {
+  Tensor view = *this;
+  view.storage_ = std::make_shared<Buffer>(Buffer::Borrowed{*storage_});
+  return view;
+}
+
 Tensor Tensor::reshaped(const Shape& shape) const {
   const bool is_plain = layout_ == Layout::plain || (layout_ == Layout::nhwc && shape_[2] == 1 && shape_[3] == 1);
   DPTRAIN_CHECK(is_plain && shape.elements() == elements(), "{} can't be viewed as {}", text(), shape.text());

@@ -58,6 +58,8 @@ class Tensor {
 
   /// The same memory as another device that reads and writes it sees it: one core of its CPU worker, or the worker.
   Tensor seen_from(Device& device) const;
+  /// The same memory, which may be given back meanwhile: that of recorded work, which goes on using it.
+  Tensor borrowed() const;
   /// The same memory, plain, under another shape; of plain tensors, and of nhwc ones of 1x1, which lie alike.
   Tensor reshaped(const Shape& shape) const;
   /// Samples [begin, end) of dimension 0, in any layout; of weights in blocks `begin` is a block's first.

@@ -82,7 +82,7 @@ void read_arithmetic(ConfigReader& config, Experiment& experiment) {
                                             "runs end in the same bits: always on CPU workers, at a price on GPUs");
   config.default_varies("deterministic");
   experiment.cuda_graphs = config.boolean("cuda_graphs", true,
-                                          "GPUs record the second step of a size as a CUDA graph, and replay it from "
+                                          "GPUs record the second step of a size as CUDA graphs, and replay them from "
                                           "then on; false: every step is done operator by operator");
   experiment.convolution = read_convolution(config, experiment);
   experiment.recompute = read_recompute(config);

@@ -60,19 +60,18 @@ class Value {
 };
 
 ordered_json costs_json(const parallel::RankCosts& costs) {
-  return {{"seconds", costs.times.seconds},
-          {"samples", costs.samples},
-          {"skipped_steps", costs.skipped_steps},
-          {"peak_bytes", costs.peak_bytes},
-          {"memory_at_peak", costs.memory_at_peak.by_purpose},
-          {"comm_bytes", costs.communication.bytes},
-          {"collectives", costs.communication.collectives}};
+  return {{"seconds", costs.times.seconds},          {"samples", costs.samples},
+          {"graph_steps", costs.graph_steps},        {"skipped_steps", costs.skipped_steps},
+          {"peak_bytes", costs.peak_bytes},          {"memory_at_peak", costs.memory_at_peak.by_purpose},
+          {"comm_bytes", costs.communication.bytes}, {"collectives", costs.communication.collectives}};
 }
 
 parallel::RankCosts costs_of(const Value& costs) {
   parallel::RankCosts result;
   for (size_t i = 0; i < result.times.seconds.size(); ++i) result.times.seconds[i] = costs.at("seconds").at(i).amount();
   result.samples = costs.at("samples").count();
+  // Which older ones don't have.
+  if (costs.has("graph_steps")) result.graph_steps = costs.at("graph_steps").count();
   result.skipped_steps = costs.at("skipped_steps").count();
   result.peak_bytes = costs.at("peak_bytes").count();
   auto& by_purpose = result.memory_at_peak.by_purpose;

@@ -26,9 +26,11 @@ ordered_json device_json(const DeviceMetrics& device) {
   ordered_json memory;
   for (const MemoryPurpose purpose : kMemoryPurposes)
     memory[std::string(memory_purpose_name(purpose))] = device.memory[purpose];
-  return {{"device", device.device},         {"rank", device.rank},       {"host", device.host},
-          {"process", device.process},       {"samples", device.samples}, {"busy", device.busy},
-          {"peak_bytes", device.peak_bytes}, {"memory", memory}};
+  return {{"device", device.device},   {"rank", device.rank},
+          {"host", device.host},       {"process", device.process},
+          {"samples", device.samples}, {"graph_steps", device.graph_steps},
+          {"busy", device.busy},       {"peak_bytes", device.peak_bytes},
+          {"memory", memory}};
 }
 
 ordered_json pipeline_json(const parallel::PipelineFigures& pipeline) {
@@ -94,6 +96,7 @@ void add_costs(EpochMetrics& metrics, const std::vector<parallel::RankCosts>& co
                                .process = places[rank].process,
                                .rank = static_cast<int>(rank),
                                .samples = of_rank.samples,
+                               .graph_steps = of_rank.graph_steps,
                                .busy = seconds > 0 ? (compute + optimizer) / seconds : 0,
                                .compute_s = compute,
                                .peak_bytes = of_rank.peak_bytes,

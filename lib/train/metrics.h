@@ -35,8 +35,9 @@ struct DeviceMetrics {
   int process = 0;  ///< of the job
   int rank = 0;
   int64_t samples = 0;
-  double busy = 0;       ///< seconds computing and updating over the epoch's
-  double compute_s = 0;  ///< seconds computing, updates aside
+  int64_t graph_steps = 0;  ///< that a GPU ran as CUDA graphs
+  double busy = 0;          ///< seconds computing and updating over the epoch's
+  double compute_s = 0;     ///< seconds computing, updates aside
   int64_t peak_bytes = 0;
   MemoryCounts memory;  ///< by purpose, at the peak
 };

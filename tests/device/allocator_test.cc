@@ -172,7 +172,8 @@ TEST_F(Allocator, ReturnsNothingBeforeItIsSettled) {
   allocator_.settle_before_release([&] {
     ++asked;
     EXPECT_EQ(heap_.out_bytes, 2 * kLarge);
-    return settles;
+    return settles ? std::shared_ptr<void>(&asked, [&](int*) { EXPECT_EQ(heap_.out_bytes, 0) << "ends too early"; })
+                   : nullptr;
   });
   const auto first = allocator_.allocate(kLarge, activations), second = allocator_.allocate(kLarge, activations);
   for (const auto& block : {first, second}) allocator_.free(block, activations);

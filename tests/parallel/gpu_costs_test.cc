@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 
@@ -125,15 +126,44 @@ TEST_F(CudaCosts, StepsThatImagesComeWithAreReplayed) {
 
 TEST_F(CudaCosts, NoMemoryIsTakenOnceEverySizeHasBeenSeen) {
   const ImageDatasets data = digits(88, 10);  // batches of 16, and one of 8
-  for (const char* name : {"single", "ddp"}) {
+  for (const char* name : {"single", "ddp", "ddp_sharded", "kvstore", "model_parallel"}) {
     SCOPED_TRACE(name);
-    const auto strategy = make_strategy({.name = name, .list = std::vector<DeviceId>(name[0] == 's' ? 1 : 2, kGpu)});
+    StrategyOptions options{.name = name, .list = std::vector<DeviceId>(name[0] == 's' ? 1 : 2, kGpu)};
+    options.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 2};
+    const auto strategy = make_strategy(options);
+    const auto train_epochs = [&] {
+      for (int epoch = 0; epoch < 2; ++epoch) train(*strategy, data, 6, 16, 0.05, 2);
+    };
+    const auto taken = [&] {
+      int64_t calls = 0;
+      for (int rank = 0; rank < strategy->ranks(); ++rank) calls += strategy->device(rank).allocator().source_calls();
+      return calls;
+    };
     // An epoch in which every size is done, and one in which all are recorded.
-    for (int epoch = 0; epoch < 2; ++epoch) train(*strategy, data, 6, 16, 0.05);
-    const int64_t taken = strategy->device(0).allocator().source_calls();
-    for (int epoch = 0; epoch < 2; ++epoch) train(*strategy, data, 6, 16, 0.05);
-    EXPECT_EQ(strategy->device(0).allocator().source_calls(), taken);
+    train_epochs();
+    const int64_t before = taken();
+    train_epochs();
+    EXPECT_EQ(taken(), before);
   }
+}
+
+/// What docs/gpu.md says of replicas on one GPU.
+TEST_F(CudaCosts, StepsThatAreGraphsAreCounted) {
+  const auto graph_steps = [](StrategyOptions options) {
+    options.list.assign(options.name == "single" ? 1 : 2, kGpu);
+    options.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 2};
+    const auto strategy = make_strategy(options);
+    train(*strategy, digits(88, 10), 6, 16, 0.05, 2);  // five of 16 samples, and one of 8
+    std::set<int64_t> counts;
+    for (int rank = 0; rank < strategy->ranks(); ++rank) counts.insert(strategy->take_costs(rank).graph_steps);
+    return counts;
+  };
+  for (const char* name : {"single", "ddp", "ddp_sharded", "ddp_bf16", "ddp_powersgd", "kvstore", "kvstore_local",
+                           "local_sgd", "model_parallel"})
+    EXPECT_EQ(graph_steps({.name = name}), std::set<int64_t>{4}) << name;
+  for (const char* name : {"fsdp", "data_parallel"})
+    EXPECT_EQ(graph_steps({.name = name}), std::set<int64_t>{0}) << name;
+  EXPECT_EQ(graph_steps({.net = residual_net(), .batch_norm = BatchNormMode::sync}), std::set<int64_t>{0});
 }
 
 }  // namespace gpu_costs_test

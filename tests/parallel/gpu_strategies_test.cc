@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "device/with_cuda.h"
 #include "parallel/pipelines.h"
 #include "parallel/residual_net.h"
 
@@ -171,7 +170,7 @@ TEST_F(CudaStrategies, DealtOutUpdatesEndInTheBitsOfDdp) {
 TEST_F(CudaStrategies, PipelinesEndInTheBitsOfOneGpu) {
   const auto gpus = cuda_devices();
   const DeviceId other = {DeviceKind::cuda, gpus[gpus.size() > 1 ? 1 : 0].index};
-  // The last batch of 56 samples has 8, in smaller micro-batches; `single` records its steps, pipelines don't.
+  // The last batch of 56 samples has 8, in smaller micro-batches.
   const auto single = trained(
       {.name = "single", .sgd = {.momentum = 0.9}, .clip_norm = 0.5, .micro_batches = 4, .list = {kGpu}}, 4, 16, 56);
   StrategyOptions cut{
@@ -247,40 +246,6 @@ TEST_F(CudaStrategies, CompressedGradientsAreLearnedFrom) {
         EXPECT_NEAR(compressed.losses[step], ddp.losses[step], 0.05 * ddp.losses[step]) << "step " << step + 1;
       expect_same_bits(trained(options, 4, 16, 56).state, compressed.state);
     }
-  }
-}
-
-/// Of machines with several GPUs: a machine with one is whole without it.
-class NcclStrategies : public CudaStrategies {};
-
-TEST_F(NcclStrategies, OverDifferentGpusLearnAlike) {
-  if (cuda_devices().size() < 2 || !kWithNccl)
-    GTEST_SKIP() << "needs NCCL and two GPUs, there is " << cuda_devices().size();
-  const std::vector<DeviceId> two = {{DeviceKind::cuda, 0}, {DeviceKind::cuda, 1}};
-  const BucketOptions small{.bucket_mb = 0.1, .first_bucket_mb = 0.01};
-  const auto tree = make_strategy({.buckets = small, .list = two});
-  const auto nccl = make_strategy({.buckets = small, .list = two, .deterministic = false});
-  const ImageDatasets data = digits(96, 10);
-  const auto expected = train(*tree, data, 6, 16, 0.05), losses = train(*nccl, data, 6, 16, 0.05);
-  for (size_t step = 0; step < 6; ++step) EXPECT_NEAR(losses[step], expected[step], 1e-5 * expected[step]);
-  // The first step sums all gradients at once, the five recorded ones bucket by bucket.
-  const CommCounts counts = nccl->take_costs(0).communication;
-  EXPECT_EQ((counts.collectives - 1) % 5, 0);
-  EXPECT_GT(counts.collectives, 6);
-  EXPECT_EQ(counts.bytes, tree->take_costs(0).communication.bytes);
-}
-
-/// Of 9 digits the second GPU has 4, of 10 it has 5, as the first one has of both: what one of them knows by then is
-/// new to the other.
-TEST_F(NcclStrategies, RecordTogetherWhatIsNewToOneOfThem) {
-  if (cuda_devices().size() < 2 || !kWithNccl)
-    GTEST_SKIP() << "needs NCCL and two GPUs, there is " << cuda_devices().size();
-  const auto gpus = make_strategy({.list = {{DeviceKind::cuda, 0}, {DeviceKind::cuda, 1}}, .deterministic = false});
-  const auto cpu = make_strategy({.name = "single", .devices = 1});
-  const ImageDatasets data = digits(40, 10);
-  for (const int64_t batch : {9, 10, 9, 9, 10, 10, 9, 8, 9}) {
-    const double expected = train(*cpu, data, 1, batch, 0.05)[0];
-    EXPECT_NEAR(train(*gpus, data, 1, batch, 0.05)[0], expected, 1e-5 * expected) << batch;
   }
 }
 

@@ -33,7 +33,6 @@ TEST_P(StepRecording, EveryRunDoesTheWork) {
   }
   EXPECT_EQ(sum.values(), (std::vector<float>{10, 20, 30, 40, 50}));
   EXPECT_EQ(given, device_->can_record() ? 2 : 5);
-  EXPECT_EQ(recorder.recorded(), device_->can_record() ? 1 : 0);
 }
 
 TEST_P(StepRecording, OtherSignaturesAndPartsAreRecordedApart) {

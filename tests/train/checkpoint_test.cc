@@ -41,6 +41,7 @@ Checkpoint checkpoint_at(int64_t step) {
   parallel::RankCosts& costs = checkpoint.position.costs[1];
   costs.times[parallel::Phase::compute] = 0.1;
   costs.samples = 32;
+  costs.graph_steps = 21;
   costs.peak_bytes = 1000;
   costs.memory_at_peak[MemoryPurpose::gradients] = 600;
   costs.communication = {.bytes = 77, .collectives = 2};
@@ -70,6 +71,7 @@ TEST(Checkpoint, IsReadAsItWasWritten) {
   const parallel::RankCosts& costs = read.position.costs[1];
   EXPECT_EQ(costs.times[parallel::Phase::compute], 0.1);
   EXPECT_EQ(costs.samples, 32);
+  EXPECT_EQ(costs.graph_steps, 21);
   EXPECT_EQ(costs.peak_bytes, 1000);
   EXPECT_EQ(costs.memory_at_peak[MemoryPurpose::gradients], 600);
   EXPECT_EQ(costs.communication.bytes, 77);

@@ -1,0 +1,176 @@
+// GPUs record the passes of their stages: what they replay ends in the bits of steps that are done operator by
+// operator.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "parallel/gpu_strategies.h"
+#include "parallel/pipelines.h"
+#include "parallel/residual_net.h"
+
+namespace dptrain::parallel {
+namespace gpu_pipelines_test {
+
+class CudaPipelines : public CudaStrategies {
+ protected:
+  struct Outcome {
+    Trained trained;
+    std::vector<int64_t> graph_steps;  ///< by rank
+  };
+  /// Two steps of 16 samples, in micro-batches of 4, and one of 7, in such of 2, 2, 2 and 1.
+  static std::vector<double> train_epoch(Strategy& strategy) { return train(strategy, digits(39, 10), 3, 16, 0.05, 4); }
+  /// Of three epochs.
+  static Outcome outcome(const StrategyOptions& options) {
+    const auto strategy = make_strategy(options);
+    Outcome outcome;
+    for (int epoch = 0; epoch < 3; ++epoch)
+      std::ranges::copy(train_epoch(*strategy), std::back_inserter(outcome.trained.losses));
+    outcome.trained.state = strategy->state_dict();
+    for (int rank = 0; rank < strategy->ranks(); ++rank)
+      outcome.graph_steps.push_back(strategy->take_costs(rank).graph_steps);
+    return outcome;
+  }
+  /// All but the first steps of both sizes are graphs, on GPUs, and change nothing.
+  static void expect_graphs_alike(StrategyOptions options) {
+    options.micro_batches = options.pipeline.micro_batches = 4;
+    const Outcome recorded = outcome(options);
+    for (size_t rank = 0; rank < options.list.size(); ++rank)
+      EXPECT_EQ(recorded.graph_steps[rank], options.list[rank].kind == DeviceKind::cuda ? 7 : 0) << "rank " << rank;
+    options.records = false;
+    const Outcome done = outcome(options);
+    EXPECT_EQ(done.graph_steps, std::vector<int64_t>(options.list.size(), 0));
+    expect_same_bits(recorded.trained, done.trained);
+  }
+  /// GPU 0, and another where there is one.
+  static std::vector<DeviceId> two_gpus() {
+    const auto gpus = cuda_devices();
+    return {kGpu, {DeviceKind::cuda, gpus[gpus.size() > 1 ? 1 : 0].index}};
+  }
+  /// Two stages of LeNet.
+  static StrategyOptions two_stages(std::vector<DeviceId> list) {
+    StrategyOptions options{.name = "model_parallel", .sgd = {.momentum = 0.9}, .list = std::move(list)};
+    options.pipeline.cut.entries = {"1", "2"};
+    return options;
+  }
+};
+
+TEST_F(CudaPipelines, ReplayTheirPassesToTheSameBits) {
+  StrategyOptions options = two_stages(two_gpus());
+  options.average_decay = 0.5;
+  for (const auto schedule : kSchedulesOfOneStage)
+    for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+      SCOPED_TRACE(::testing::Message() << schedule_name(schedule) << ", precision " << static_cast<int>(precision));
+      options.pipeline.schedule = schedule;
+      options.precision = precision;
+      expect_graphs_alike(options);
+    }
+}
+
+TEST_F(CudaPipelines, ReplayThoseOfSeveralStages) {
+  StrategyOptions options = two_stages(two_gpus());
+  options.net = net_of_layers(
+      "[conv: {channels: 8, kernel: 3}, relu, dropout: 0.3, max_pool: 2, flatten, linear: 32, relu, linear: classes]");
+  options.pipeline.cut.entries = {"conv1", "flatten1", "fc1", "fc2"};
+  options.pipeline.schedule = PipelineSchedule::interleaved;
+  options.pipeline.stages_per_device = 2;
+  expect_graphs_alike(options);
+}
+
+/// Devices meet between what is recorded: to add up gradients, and for a norm of all of them or a loss scale.
+TEST_F(CudaPipelines, ReplayBesideWhatAllOfThemDoTogether) {
+  StrategyOptions options = two_stages({kGpu, kGpu, kGpu, kGpu});
+  options.name = "hybrid";
+  options.pipeline.replicas = 2;
+  expect_graphs_alike(options);
+  options.clip_norm = 0.5;
+  expect_graphs_alike(options);
+  options.precision = Precision::fp16;
+  expect_graphs_alike(options);
+  SCOPED_TRACE("batch norms");
+  options = {.name = "hybrid", .net = residual_net(), .list = options.list, .batch_norm = BatchNormMode::average};
+  options.pipeline = {.cut = {.entries = {"conv1", "residual2"}}, .replicas = 2};
+  expect_graphs_alike(options);
+}
+
+/// A device of a pipeline that takes batch statistics over all replicas meets them in its passes, which aren't
+/// recorded; those without batch norms are.
+TEST_F(CudaPipelines, ReplayBesideStagesThatShareBatchStatistics) {
+  StrategyOptions options{
+      .name = "hybrid", .net = residual_net(), .list = {kGpu, kGpu, kGpu, kGpu}, .batch_norm = BatchNormMode::sync};
+  options.pipeline = {.cut = {.entries = {"conv1", "fc1"}}, .micro_batches = 4, .replicas = 2};
+  options.micro_batches = 4;
+  const Outcome recorded = outcome(options);
+  EXPECT_EQ(recorded.graph_steps, (std::vector<int64_t>{0, 7, 0, 7}));
+  options.records = false;
+  expect_same_bits(recorded.trained, outcome(options).trained);
+}
+
+/// Between a GPU and a CPU worker tensors are reordered, and go through host memory.
+TEST_F(CudaPipelines, ReplayBesideACpuWorker) {
+  for (const std::vector<DeviceId>& list :
+       {std::vector<DeviceId>{kGpu, {DeviceKind::cpu, 0}}, {{DeviceKind::cpu, 0}, kGpu}})
+    for (const auto schedule : kSchedulesOfOneStage) {
+      SCOPED_TRACE(schedule_name(schedule));
+      StrategyOptions options = two_stages(list);
+      options.pipeline.schedule = schedule;
+      expect_graphs_alike(options);
+    }
+}
+
+/// Nothing goes back to a stage that isn't trained, which computes nothing then.
+TEST_F(CudaPipelines, ReplayStagesThatNoGradientComesBackTo) {
+  StrategyOptions options = two_stages(two_gpus());
+  options.net = net_of_layers("[max_pool: 2, flatten, linear: 32, relu, linear: classes]");
+  options.pipeline.cut.entries = {"max_pool1", "fc1"};
+  for (const auto schedule : kSchedulesOfOneStage) {
+    options.pipeline.schedule = schedule;
+    expect_graphs_alike(options);
+  }
+}
+
+/// How long passes take, and how long devices wait, is what the GPUs' clocks say.
+TEST_F(CudaPipelines, AreTimedByTheirOwnClocks) {
+  StrategyOptions options = two_stages(two_gpus());
+  options.micro_batches = options.pipeline.micro_batches = 4;
+  for (const bool records : {true, false}) {
+    SCOPED_TRACE(records ? "recorded" : "not recorded");
+    options.records = records;
+    const auto strategy = make_strategy(options);
+    const auto figures_of_step = [&] {
+      train(*strategy, digits(39, 10), 1, 16, 0.05, 4);
+      strategy->take_scores(true);
+      return strategy->take_pipeline_figures().value();
+    };
+    // A first step is no graph, and chooses algorithms.
+    EXPECT_EQ(figures_of_step().bubble.has_value(), !records);
+    const PipelineFigures figures = figures_of_step();
+    ASSERT_TRUE(figures.bubble.has_value());
+    EXPECT_GT(*figures.bubble, 0);
+    EXPECT_LT(*figures.bubble, 1);
+    EXPECT_GT(figures.predicted_bubble, 0);
+    EXPECT_NE(figures.predicted_bubble, 1.0 / 5) << "that of equal stages";
+  }
+}
+
+TEST_F(CudaPipelines, TakeNoMoreMemoryForGraphs) {
+  for (const auto schedule : kSchedulesOfOneStage) {
+    SCOPED_TRACE(schedule_name(schedule));
+    StrategyOptions options = two_stages({kGpu, kGpu});
+    options.pipeline.schedule = schedule;
+    options.micro_batches = options.pipeline.micro_batches = 4;
+    const auto peaks = [&](bool records) {
+      options.records = records;
+      const auto strategy = make_strategy(options);
+      for (int epoch = 0; epoch < 2; ++epoch) train_epoch(*strategy);
+      for (int rank = 0; rank < 2; ++rank) strategy->take_costs(rank);
+      train_epoch(*strategy);
+      return std::pair(strategy->take_costs(0).peak_bytes, strategy->take_costs(1).peak_bytes);
+    };
+    EXPECT_EQ(peaks(true), peaks(false));
+  }
+}
+
+}  // namespace gpu_pipelines_test
+}  // namespace dptrain::parallel

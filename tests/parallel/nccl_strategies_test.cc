@@ -1,0 +1,152 @@
+// Strategies over different GPUs, whose exchanges NCCL carries and devices record.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "device/with_cuda.h"
+#include "parallel/gpu_strategies.h"
+#include "parallel/residual_net.h"
+
+namespace dptrain::parallel {
+namespace nccl_strategies_test {
+
+/// Of machines with several GPUs: a machine with one is whole without it.
+class NcclStrategies : public CudaStrategies {
+ protected:
+  void SetUp() override {
+    CudaStrategies::SetUp();
+    if (cuda_devices().size() < 2 || !kWithNccl)
+      GTEST_SKIP() << "needs NCCL and two GPUs, there is " << cuda_devices().size();
+  }
+  const std::vector<DeviceId> two_ = {{DeviceKind::cuda, 0}, {DeviceKind::cuda, 1}};
+};
+
+TEST_F(NcclStrategies, OverDifferentGpusLearnAlike) {
+  const BucketOptions small{.bucket_mb = 0.1, .first_bucket_mb = 0.01};
+  const auto tree = make_strategy({.buckets = small, .list = two_});
+  const auto nccl = make_strategy({.buckets = small, .list = two_, .deterministic = false});
+  const ImageDatasets data = digits(96, 10);
+  const auto expected = train(*tree, data, 6, 16, 0.05), losses = train(*nccl, data, 6, 16, 0.05);
+  for (size_t step = 0; step < 6; ++step) EXPECT_NEAR(losses[step], expected[step], 1e-5 * expected[step]);
+  // Bucket by bucket, also in the first step, which isn't recorded.
+  const CommCounts counts = nccl->take_costs(0).communication;
+  EXPECT_EQ(counts.collectives % 6, 0);
+  EXPECT_GT(counts.collectives, 6);
+  EXPECT_EQ(counts.bytes, tree->take_costs(0).communication.bytes);
+}
+
+/// What is dealt out is gathered and summed by NCCL within what is recorded: all but a size's first step are graphs.
+TEST_F(NcclStrategies, RecordExchangesOfWhatIsDealtOut) {
+  StrategyOptions options{.list = two_};
+  options.buckets = {.bucket_mb = 0.1, .first_bucket_mb = 0.01};
+  options.fsdp.unit_mb = 0.05;
+  options.clip_norm = 0.5;
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16})
+    for (const char* name : {"ddp_sharded", "kvstore", "fsdp", "fsdp_kept"}) {
+      SCOPED_TRACE(::testing::Message() << name << ", precision " << static_cast<int>(precision));
+      options.name = name;
+      options.precision = precision;
+      const auto steps = [&](bool deterministic, bool records, int64_t graph_steps) {
+        options.deterministic = deterministic;
+        options.records = records;
+        const auto strategy = make_strategy(options);
+        // Of three steps the last has 8 digits.
+        for (int epoch = 0; epoch < 3; ++epoch) train(*strategy, digits(40, 10), 3, 16, 0.05);
+        for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(strategy->take_costs(rank).graph_steps, graph_steps);
+        return strategy->state_dict();
+      };
+      // Of two numbers there is one sum.
+      expect_same_bits(steps(false, true, 7), steps(true, false, 0));
+    }
+}
+
+/// Of three the last one has nothing of small ranges, and NCCL's order of sums is its own.
+TEST_F(NcclStrategies, RecordExchangesOfThree) {
+  if (cuda_devices().size() < 3) GTEST_SKIP() << "needs three GPUs, there are " << cuda_devices().size();
+  StrategyOptions options{.list = {kGpu, {DeviceKind::cuda, 1}, {DeviceKind::cuda, 2}}};
+  options.adam = optim::AdamSettings{};
+  options.clip_norm = 0.5;
+  for (const char* name : {"ddp", "ddp_sharded", "kvstore", "fsdp"}) {
+    SCOPED_TRACE(name);
+    options.name = name;
+    const auto outcome = [&](bool deterministic) {
+      options.deterministic = deterministic;
+      const auto strategy = make_strategy(options);
+      auto losses = train(*strategy, digits(88, 10), 6, 16, 0.001);  // the last has 8
+      std::vector<CommCounts> counts;
+      for (int rank = 0; rank < 3; ++rank) {
+        const RankCosts costs = strategy->take_costs(rank);
+        counts.push_back(costs.communication);
+        EXPECT_TRUE(deterministic || costs.graph_steps == 4) << costs.graph_steps;
+      }
+      return std::pair(std::move(losses), std::move(counts));
+    };
+    const auto [losses, counts] = outcome(false);
+    const auto [expected, expected_counts] = outcome(true);
+    for (size_t step = 0; step < losses.size(); ++step)
+      EXPECT_NEAR(losses[step], expected[step], 1e-4 * expected[step]) << "step " << step + 1;
+    int64_t bytes = 0, expected_bytes = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      bytes += counts[static_cast<size_t>(rank)].bytes;
+      expected_bytes += expected_counts[static_cast<size_t>(rank)].bytes;
+    }
+    EXPECT_EQ(bytes, expected_bytes);
+  }
+}
+
+/// Of three GPUs, whose sums NCCL makes in an order of its own: where a step isn't recorded yet it is the same.
+TEST_F(NcclStrategies, GoOnToTheSameBits) {
+  if (cuda_devices().size() < 3) GTEST_SKIP() << "needs three GPUs, there are " << cuda_devices().size();
+  StrategyOptions options{
+      .sgd = {.momentum = 0.9}, .list = {kGpu, {DeviceKind::cuda, 1}, {DeviceKind::cuda, 2}}, .deterministic = false};
+  options.buckets = {.bucket_mb = 0.1, .first_bucket_mb = 0.01};
+  for (const char* name : {"ddp", "ddp_sharded", "kvstore", "fsdp"})
+    for (const bool records : {true, false}) {
+      SCOPED_TRACE(::testing::Message() << name << (records ? "" : ", not recorded"));
+      options.name = name;
+      options.records = records;
+      const auto whole = make_strategy(options);
+      train(*whole, digits(80, 10), 5, 16, 0.05);
+      const TrainingState between = whole->training_state();
+      train(*whole, digits(80, 10), 5, 16, 0.05);
+      const auto resumed = make_strategy(options);
+      resumed->restore(between);
+      train(*resumed, digits(80, 10), 5, 16, 0.05);
+      expect_same_bits(resumed->state_dict(), whole->state_dict());
+    }
+}
+
+/// Batch norms' sums over GPUs, of which forward and backward are full, are recorded with them.
+TEST_F(NcclStrategies, RecordBatchStatisticsOfAllGpus) {
+  StrategyOptions options{
+      .net = residual_net(), .sgd = {.momentum = 0.9}, .list = two_, .batch_norm = BatchNormMode::sync};
+  for (const char* name : {"ddp", "ddp_sharded", "fsdp", "kvstore", "ddp_powersgd"}) {
+    SCOPED_TRACE(name);
+    options.name = name;
+    const auto state = [&](bool deterministic, int64_t graph_steps) {
+      options.deterministic = deterministic;
+      const auto strategy = make_strategy(options);
+      // Of the last step's digit only one GPU has any.
+      for (int epoch = 0; epoch < 3; ++epoch) train(*strategy, digits(17, 10), 3, 8, 0.05);
+      for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(strategy->take_costs(rank).graph_steps, graph_steps);
+      return strategy->state_dict();
+    };
+    expect_same_bits(state(false, std::string(name) == "ddp_powersgd" ? 0 : 7), state(true, 0));
+  }
+}
+
+/// Of 9 digits the second GPU has 4, of 10 it has 5, as the first one has of both: what one of them knows by then is
+/// new to the other.
+TEST_F(NcclStrategies, RecordTogetherWhatIsNewToOneOfThem) {
+  const auto gpus = make_strategy({.list = two_, .deterministic = false});
+  const auto cpu = make_strategy({.name = "single", .devices = 1});
+  const ImageDatasets data = digits(40, 10);
+  for (const int64_t batch : {9, 10, 9, 9, 10, 10, 9, 8, 9}) {
+    const double expected = train(*cpu, data, 1, batch, 0.05)[0];
+    EXPECT_NEAR(train(*gpus, data, 1, batch, 0.05)[0], expected, 1e-5 * expected) << batch;
+  }
+}
+
+}  // namespace nccl_strategies_test
+}  // namespace dptrain::parallel
