@@ -64,7 +64,9 @@ PipelineStages::PipelineStages(Replica& replica, const StageLink::Ends& ends, st
     for (const auto* link : {&added.previous, &added.next})
       if (link->has_value()) inboxes_[(*link)->peer()];
   }
-  if (replica.device().kind() == DeviceKind::cuda) laps_.emplace(replica.device(), stages_.size());
+  // A planned one has no clock.
+  if (replica.device().kind() == DeviceKind::cuda && replica.device().computes())
+    laps_.emplace(replica.device(), stages_.size());
 }
 
 PipelineStages::Stage& PipelineStages::stage(int number) {
@@ -129,8 +131,14 @@ void PipelineStages::finish(Stage& at, std::unique_ptr<CommWork>& work) {
 void PipelineStages::make_step(const StepParts& parts, const std::function<void(bool rehearses)>& make) {
   recorder_.make_step(parts, [&](PassRecorder::Mode mode) {
     if (mode == PassRecorder::Mode::rehearsed) return rehearse(make);
-    if (laps_) laps_->begin_step();
+    const bool is_new = mode == PassRecorder::Mode::done && recorder_.records();
+    is_lapped_ = laps_ && !is_new && lapped_steps_ < kLappedSteps;
+    if (is_lapped_) {
+      ++lapped_steps_;
+      laps_->begin_step();
+    }
     make(false);
+    is_lapped_ = false;
   });
 }
 
@@ -140,29 +148,18 @@ void PipelineStages::rehearse(const std::function<void(bool rehearses)>& make) {
       for (auto* link : {&own.previous, &own.next})
         if (*link) (*link)->rehearse(rehearse);
   };
-  // Nothing of it is a step's.
-  std::vector<StageTimes> times;
-  for (const Stage& own : stages_) times.push_back(own.times);
   all_links_rehearse(true);
   make(true);
   all_links_rehearse(false);
-  for (Stage& own : stages_) own.times = times[own.number];
-}
-
-bool PipelineStages::counts_times() const {
-  return recorder_.mode() != PassRecorder::Mode::done || !recorder_.records();
 }
 
 StageLink::Crossing PipelineStages::do_pass(Stage& at, StageLaps::Of kind, double& seconds,
                                             const std::function<StageLink::Crossing()>& give) {
   const Timing computing(seconds);
-  const bool is_timed = laps_ && counts_times();
-  return recorder_.run([&] {
-    if (is_timed) laps_->add(at.number, StageLaps::Of::waiting);
-    StageLink::Crossing sent = give();
-    if (is_timed) laps_->add(at.number, kind);
-    return sent;
-  });
+  if (is_lapped_) laps_->add(at.number, StageLaps::Of::waiting);
+  StageLink::Crossing sent = recorder_.run(give);
+  if (is_lapped_) laps_->add(at.number, kind);
+  return sent;
 }
 
 void PipelineStages::record_alike(const std::function<void()>& give) {
@@ -213,7 +210,7 @@ void PipelineStages::forward(StepUnderway& step, const StageAction& action) {
   StageLink::Crossing received;
   if (at.previous) received = receive(at, *at.previous, action.micro_batch);
   expect_next(step);
-  if (counts_times()) ++at.times.micro_batches;
+  if (!laps_ || is_lapped_) ++at.times.micro_batches;
   Underway& own = step.under_way[{action.stage, action.micro_batch}];
   const StageLink::Crossing sent = do_pass(at, StageLaps::Of::forward, at.times.forward_s,
                                            [&] { return compute_forward(step, action, own, std::move(received)); });
@@ -298,6 +295,7 @@ std::vector<StageTimes> PipelineStages::take_times() {
   std::vector<StageTimes> times;
   for (Stage& own : stages_) times.push_back(std::exchange(own.times, {}));
   if (!laps_) return times;
+  lapped_steps_ = 0;
   const std::vector<StageLaps::Seconds> of_gpu = laps_->take();
   for (size_t s = 0; s < times.size(); ++s)
     times[s] = {.forward_s = of_gpu[s].forward,

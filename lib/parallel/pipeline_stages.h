@@ -20,8 +20,8 @@
 
 namespace dptrain::parallel {
 
-/// What a stage has spent in its steps, as its rank's thread has seen it; a GPU's by its own clock, of steps that it
-/// replays where it does.
+/// What a stage has spent in its steps, as its rank's thread has seen it; a GPU's by its own clock, of a few steps,
+/// which it replays where it records.
 struct StageTimes {
   double forward_s = 0;
   double backward_s = 0;          ///< without what is below
@@ -125,8 +125,6 @@ class PipelineStages {
   /// Has the device do a pass of a stage, which the seconds are of.
   StageLink::Crossing do_pass(Stage& at, StageLaps::Of kind, double& seconds,
                               const std::function<StageLink::Crossing()>& give);
-  /// Whether what is done now counts in times: of a GPU that records its steps those that it replays.
-  bool counts_times() const;
   // A pass of what it has received; they return what is sent on, or back.
   StageLink::Crossing compute_forward(const StepUnderway& step, const StageAction& action, Underway& own,
                                       StageLink::Crossing received);
@@ -137,7 +135,11 @@ class PipelineStages {
 
   Replica& replica_;
   PassRecorder recorder_;
-  std::optional<StageLaps> laps_;  ///< of a GPU
+  /// Of a GPU, which is timed in a few steps from one look at its times to the next: it takes launches.
+  static constexpr int64_t kLappedSteps = 8;
+  std::optional<StageLaps> laps_;
+  int64_t lapped_steps_ = 0;  ///< since the last look
+  bool is_lapped_ = false;    ///< the step that is made is one of them
   PlantedFault planted_;
   std::deque<Stage> stages_;           ///< in order
   std::map<int, StageInbox> inboxes_;  ///< by rank that sends

@@ -9,8 +9,7 @@
 namespace dptrain::parallel {
 
 /// What a GPU's own clock says of its stages of a pipeline: how long their passes took, and how long each was waited
-/// with, by what the step had come to before. Its work writes that down, recorded or not. Used by the device's rank
-/// thread.
+/// with, by what the step had come to before. Used by the device's rank thread.
 class StageLaps {
  public:
   enum class Of { waiting, forward, backward, backward_weights };
