@@ -216,7 +216,7 @@ void PipelineStages::forward(StepUnderway& step, const StageAction& action) {
                                            [&] { return compute_forward(step, action, own, std::move(received)); });
   if (!at.next) return;
   at.is_answered = sent.requires_gradient;
-  own.sending = at.next->start_send(signature_of(*step.parts[static_cast<size_t>(action.micro_batch)], true), sent);
+  own.sending = at.next->start_send(signature_of(step.part(action), true), sent);
 }
 
 StageLink::Crossing PipelineStages::compute_forward(const StepUnderway& step, const StageAction& action, Underway& own,
@@ -225,8 +225,7 @@ StageLink::Crossing PipelineStages::compute_forward(const StepUnderway& step, co
   const Replica::Place& place = step.places[static_cast<size_t>(action.micro_batch)];
   const InSpan span(replica_.device().timeline(), pass_name("forward", action));
   own.tape = std::make_unique<Tape>(replica_.recording());
-  const Replica::Samples samples =
-      replica_.samples_of(*step.parts[static_cast<size_t>(action.micro_batch)], place, at.position.units);
+  const Replica::Samples samples = replica_.samples_of(step.part(action), place, at.position.units);
   const Variable x = at.previous ? own.tape->input(std::exchange(received.value, {}), received.requires_gradient)
                                  : own.tape->input(samples.x);
   own.input = x.without_value();
@@ -256,8 +255,7 @@ void PipelineStages::backward(StepUnderway& step, const StageAction& action) {
   if (!sent.value.defined()) return;
   // At most one is on its way: whatever else its receiver waits for, what comes from here before that it takes first.
   finish(at, step.gradient);
-  step.gradient =
-      at.previous->start_send(signature_of(*step.parts[static_cast<size_t>(action.micro_batch)], true), sent);
+  step.gradient = at.previous->start_send(signature_of(step.part(action), true), sent);
 }
 
 StageLink::Crossing PipelineStages::compute_backward(StepUnderway& step, const StageAction& action, Underway& own,

@@ -99,6 +99,8 @@ class PipelineStages {
     std::map<std::pair<int, int64_t>, Underway> under_way;  ///< by stage and micro-batch
     std::unique_ptr<CommWork> gradient;                     ///< the latest that was sent back
     const StageAction* next = nullptr;                      ///< that begins with what is sent here; null: none
+
+    const BatchPart& part(const StageAction& action) const { return *parts[static_cast<size_t>(action.micro_batch)]; }
   };
 
   void forward(StepUnderway& step, const StageAction& action);
