@@ -5,13 +5,23 @@
 #include "base/error.h"
 
 namespace dptrain {
+namespace {
+
+/// Whether recording was given something that it doesn't allow, by this thread or by another one's use of the GPU.
+bool is_of_recording(cudaError_t status) {
+  return status >= cudaErrorStreamCaptureUnsupported && status <= cudaErrorStreamCaptureWrongThread;
+}
+
+}  // namespace
 
 void cuda_check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   int device = -1;
   cudaGetDevice(&device);
-  throw Error(ExitCode::device, fmt::format("cuda:{}: {} failed: {} ({})", device, call, cudaGetErrorString(status),
-                                            cudaGetErrorName(status)));
+  throw Error(ExitCode::device,
+              fmt::format("cuda:{}: {} failed: {} ({}){}", device, call, cudaGetErrorString(status),
+                          cudaGetErrorName(status),
+                          is_of_recording(status) ? "; with cuda_graphs: false no step is recorded" : ""));
 }
 
 }  // namespace dptrain

@@ -88,14 +88,33 @@ class Capturing {
   std::shared_lock<std::shared_timed_mutex> lock_;
 };
 
-/// Waits until nobody captures on the GPU, which other replicas on it do, and wait for nobody meanwhile; while what it
-/// returns lives none begins. Null where the calling thread captures itself, or they take too long.
-std::shared_ptr<std::unique_lock<std::shared_timed_mutex>> without_captures(int gpu) {
-  constexpr std::chrono::seconds kLongest(5);
-  if (captured_here == gpu) return nullptr;
-  auto lock = std::make_shared<std::unique_lock<std::shared_timed_mutex>>(captures_on(gpu), kLongest);
-  return lock->owns_lock() ? lock : nullptr;
-}
+/// The GPU that the calling thread keeps captures off; there is none where it is -1.
+thread_local int kept_off_here = -1;
+
+/// While it lives nobody begins a capture on the GPU. It waits for those of other replicas there, which wait for nobody
+/// meanwhile. May be made again by a thread that has one.
+class WithoutCaptures {
+ public:
+  explicit WithoutCaptures(int gpu) : gpu_(gpu) {
+    if (kept_off_here == gpu || captured_here == gpu) return;
+    lock_ = std::unique_lock(captures_on(gpu), kLongest);
+    if (lock_.owns_lock()) kept_off_here = gpu;
+  }
+  ~WithoutCaptures() {
+    if (lock_.owns_lock()) kept_off_here = -1;
+  }
+  WithoutCaptures(const WithoutCaptures&) = delete;
+  WithoutCaptures& operator=(const WithoutCaptures&) = delete;
+
+  /// False where the calling thread captures itself, or others took too long.
+  bool holds() const { return kept_off_here == gpu_; }
+
+ private:
+  static constexpr std::chrono::seconds kLongest{5};
+
+  int gpu_;
+  std::unique_lock<std::shared_timed_mutex> lock_;
+};
 
 /// Makes the GPU current before members are made on it.
 std::unique_ptr<MemorySource> memory_of(int index) {
@@ -124,9 +143,14 @@ CudaDevice::~CudaDevice() {
   allocator().settle_before_release({});
 }
 
+std::shared_ptr<void> CudaDevice::keep_recording_off() {
+  auto kept_off = std::make_shared<WithoutCaptures>(id().index);
+  return kept_off->holds() ? kept_off : nullptr;
+}
+
 std::shared_ptr<void> CudaDevice::settle() noexcept {
   // cudaFree may wait for all of a GPU's work, which spoils what any of its streams captures.
-  std::shared_ptr<void> settled = without_captures(id().index);
+  std::shared_ptr<void> settled = keep_recording_off();
   const bool is_over = settled != nullptr && cudaStreamSynchronize(compute_.get()) == cudaSuccess &&
                        cudaStreamSynchronize(communication_.get()) == cudaSuccess;
   return is_over ? settled : nullptr;

@@ -46,6 +46,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Timeline> make_timeline() override;
   std::unique_ptr<Timeline> make_communication_timeline() override;
   bool can_record() const override { return records_ && operator_log() == nullptr; }
+  std::shared_ptr<void> keep_recording_off() override;
   std::unique_ptr<RecordedWork> record(const std::function<void()>& give) override;
   /// Whether the calling thread records work of this GPU now.
   bool is_recording() const;

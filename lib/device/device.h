@@ -127,6 +127,11 @@ class Device {
   /// Records what `give` would give to the device. All memory that it allocates comes from the pool of recorded work.
   virtual std::unique_ptr<RecordedWork> record(const std::function<void()>& give);
 
+  /// While what it returns lives no other replica on the same GPU begins to record. For work that may wait for all that
+  /// the GPU was given, which spoils a recording on it: loading kernels, choosing algorithms, taking memory of the
+  /// host. Waits for those that record. Null where there are none, or they take too long.
+  virtual std::shared_ptr<void> keep_recording_off() { return nullptr; }
+
   /// State that a higher floor keeps with the device (caches of primitives), made at first use by the rank thread.
   /// T is made from `Device&`.
   template <class T>

@@ -1,6 +1,10 @@
 #include "parallel/compression_options.h"
 
+#include <fmt/format.h>
+
 #include <array>
+
+#include "ops/two_bit.h"
 
 namespace dptrain::parallel {
 
@@ -15,7 +19,7 @@ const char* compression_name(CompressionOptions::Method method) {
   return "";
 }
 
-CompressionOptions read_compression(ConfigReader& strategy) {
+CompressionOptions read_compression(ConfigReader& strategy, int devices) {
   using Method = CompressionOptions::Method;
   CompressionOptions read;
   const auto chooses = [&read](Method method) { return [&read, method](ConfigReader&) { read.method = method; }; };
@@ -42,6 +46,9 @@ CompressionOptions read_compression(ConfigReader& strategy) {
   }};
   strategy.named("compress", choices, "none",
                  "how what devices exchange is made smaller: gradients, or how far weights have come");
+  if (read.method == Method::two_bit && devices > ops::kMostTwoBitRanks)
+    strategy.mistake("compress", fmt::format("two_bit adds up the signs of at most {} devices", ops::kMostTwoBitRanks),
+                     fmt::format("{}", devices), "choose bf16 or powersgd");
   return read;
 }
 

@@ -15,7 +15,7 @@ struct CompressionOptions {
 /// As configurations name it.
 const char* compression_name(CompressionOptions::Method method);
 
-/// Reads the key `compress` among a strategy's options.
-CompressionOptions read_compression(ConfigReader& strategy);
+/// Reads the key `compress` among a strategy's options. A method that so many devices can't use is a mistake.
+CompressionOptions read_compression(ConfigReader& strategy, int devices);
 
 }  // namespace dptrain::parallel

@@ -88,27 +88,19 @@ BatchSplit DataParallel::batch_split() {
 int DataParallel::first_part() { return replica(0).has_shards() ? ReplicatedStrategy::first_part() : place_; }
 
 void DataParallel::train_shards(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
-  count_samples(*batch);
-  steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) {
-    Replica& own = replica(rank);
-    const InPhase computing(own.clock(), Phase::compute);
-    const StepParts parts = parts_of(*batch, rank);
-    own.begin_step(parts, numbers, totals_of(*batch));
-    communicate(rank, [&] { replicate(rank); });
-    own.forward_backward(parts, {});
-    reduce_and_update(rank);
-    statistics(rank).end_step(parts, batch->samples);
-    end_step(rank);
+  make_step(steps_, std::move(batch), numbers, [this](const RankStep& step) {
+    communicate(step.rank, [&] { replicate(step.rank); });
+    step.replica.forward_backward(step.parts, {});
+    reduce_and_update(step.rank);
   });
 }
 
 void DataParallel::reduce_and_update(int rank) {
   Replica& own = replica(rank);
   communicate(rank, [&] { sum_gradients(rank); });
-  own.exchange().stamp(StepExchange::Point::reduced);
-  if (rank == 0) own.update();
-  own.exchange().stamp(StepExchange::Point::updated);
-  own.exchange().publish();
+  own.update_and_publish([&] {
+    if (rank == 0) own.update();
+  });
 }
 
 void DataParallel::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
@@ -136,6 +128,7 @@ void DataParallel::step_on(int rank, const Shared& step, const StepNumbers& numb
   else
     own.begin_step(parts, numbers, totals_of(batch),
                    rank == options_.output_rank ? KeptResults::of(step.all) : KeptResults());
+  statistics(rank).note_size(batch.samples);
   exchange.stamp(StepExchange::Point::begun);
   communicate(rank, [&] { replicate(rank); });
   own.model().forget_gradients();
@@ -144,7 +137,7 @@ void DataParallel::step_on(int rank, const Shared& step, const StepNumbers& numb
   places.all_rows.resize(batch.counts.size());
   for (size_t m = 0; m < step.shares.size(); ++m) {
     add_gradients(rank, batch.micro_batches[m].parts[0], step.shares[m], places);
-    own.go_past(places.own, *parts[m]);
+    own.reader().go_past(places.own, *parts[m]);
     for (const BatchPart& share : step.shares[m])
       for (size_t k = 0; k < share.targets.size(); ++k)
         places.all_rows[k] += static_cast<int64_t>(share.targets[k].size());
@@ -160,15 +153,15 @@ void DataParallel::communicate(int rank, const std::function<void()>& transfer) 
   transfer();
 }
 
-Replica::Samples DataParallel::scattered(int rank, const BatchPart& whole, const BatchPart& share,
-                                         const Replica::Place& place) {
+ModelSamples DataParallel::scattered(int rank, const BatchPart& whole, const BatchPart& share, const PartPlace& place) {
   Replica& own = replica(rank);
   // Text is a few numbers, which come to every device from the host.
-  if (whole.dataset == nullptr) return share.samples() > 0 ? own.samples_of(share, place) : Replica::Samples();
+  if (whole.dataset == nullptr) return share.samples() > 0 ? own.reader().samples_of(share, place) : ModelSamples();
   // A CPU worker's lie on it, a GPU decodes its own. Plain, so that devices of all kinds can exchange them.
   Tensor images;
   if (rank == 0)
-    images = ops::converted(whole.images.defined() ? whole.images : own.uploaded(whole).x, {.dtype = own.dtype()});
+    images =
+        ops::converted(whole.images.defined() ? whole.images : own.reader().uploaded(whole).x, {.dtype = own.dtype()});
   const Shape& image = whole.dataset->image_shape();
   const Tensor part =
       Tensor::empty(own.device(), {share.samples(), image[0], image[1], image[2]}, {.dtype = own.dtype()});
@@ -204,7 +197,7 @@ void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::ve
   const BatchPart& share = shares[static_cast<size_t>(rank)];
   const bool parallel = options_.criterion == Criterion::parallel;
   const bool computes = share.samples() > 0 || own.shares_statistics();
-  Replica::Samples samples = scattered(rank, whole, share, places.own);
+  ModelSamples samples = scattered(rank, whole, share, places.own);
   if (parallel && whole.dataset != nullptr && computes)
     samples.targets = {uploaded_values(own.device(), DType::i32, share.targets[0])};
 

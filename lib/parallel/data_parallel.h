@@ -58,10 +58,10 @@ class DataParallel final : public ReplicatedStrategy {
   /// The share of each of the process's ranks of a micro-batch.
   std::vector<BatchPart> shares_of(const MicroBatch& micro);
   /// The part of `whole`'s samples that a rank computes, on its device.
-  Replica::Samples scattered(int rank, const BatchPart& whole, const BatchPart& share, const Replica::Place& place);
+  ModelSamples scattered(int rank, const BatchPart& whole, const BatchPart& share, const PartPlace& place);
   /// Where a rank's share of a micro-batch begins: among its own shares, and among all of the step.
   struct Places {
-    Replica::Place own;
+    PartPlace own;
     std::vector<int64_t> all_rows;
   };
   /// Adds the gradients of a rank's share of a micro-batch.

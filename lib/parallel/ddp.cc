@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "parallel/idle_devices.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -41,7 +42,8 @@ ReplicaDuties duties_of(int world_rank, const StrategyContext& context, const Dd
 
 Ddp::Ddp(const StrategyContext& context, const Options& options)
     : ReplicatedStrategy(
-          context, [&](int world_rank) { return ReplicaPart{.duties = duties_of(world_rank, context, options)}; }),
+          context,
+          [&](int world_rank) { return ReplicaAssignment{.duties = duties_of(world_rank, context, options)}; }),
       find_unused_(options.find_unused),
       recorded_(team(), context.replica.input.text.has_value()),
       steps_(team(), context.replica.steps_in_flight) {
@@ -114,16 +116,11 @@ void Ddp::start_compression(const StrategyContext& context, const CompressionOpt
 }
 
 void Ddp::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
-  count_samples(*batch);
-  steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) { step_on(rank, *batch, numbers); });
+  make_step(steps_, std::move(batch), numbers, [this](const RankStep& step) { give_step(step); });
 }
 
-void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
-  const StepParts parts = parts_of(batch, rank);
-  Replica& own = replica(rank);
-  const InPhase computing(own.clock(), Phase::compute);
-  own.begin_step(parts, numbers, totals_of(batch));
-  statistics(rank).begin_step(batch.samples);
+void Ddp::give_step(const RankStep& step) {
+  const auto& [rank, own, batch, parts, number] = step;
   if (!deferred_.empty()) {
     step_with_deferred_update(rank, parts);
   } else if (records_sums(rank)) {
@@ -136,18 +133,16 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
     update(rank);
   } else if (sums_between_parts_) {
     // Ranks meet between two parts, which GPUs record.
-    own.run_part(0, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
+    own.run_section(StepRecorder::Section::passes, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
     {
       const InPhase communicating(own.clock(), Phase::communication);
       team().communicator(rank).all_reduce(comm_buffer(own.model().gradients()));
     }
-    own.run_part(1, parts, [&](StepRecorder::How) { update(rank); });
+    own.run_section(StepRecorder::Section::end, parts, [&](StepRecorder::How) { update(rank); });
   } else {
     reduce_in_buckets(rank, parts);
     update(rank);
   }
-  statistics(rank).end_step(parts, batch.samples);
-  end_step(rank);
 }
 
 void Ddp::compute(int rank, const StepParts& parts, const GradientReadyHook& ready) {
@@ -171,18 +166,14 @@ void Ddp::finish_updates(int rank) {
 
 void Ddp::update(int rank) {
   Replica& own = replica(rank);
-  own.exchange().stamp(StepExchange::Point::reduced);
-  if (updates_.empty()) {
-    own.update();
-  } else {
+  own.update_and_publish([&] {
+    if (updates_.empty()) return own.update();
     OwnedUpdates& updates = *updates_[static_cast<size_t>(rank)];
     updates.update(own.optimizer_step(), own.loss_scale());
     updates.share_all();
     own.model().refresh_copies();
     own.end_update();
-  }
-  own.exchange().stamp(StepExchange::Point::updated);
-  own.exchange().publish();
+  });
 }
 
 bool Ddp::records_sums(int rank) {
@@ -193,16 +184,13 @@ bool Ddp::records_sums(int rank) {
 void Ddp::reduce_unrecorded(int rank, const StepParts& parts) {
   if (!sums_between_parts_) return reduce_in_buckets(rank, parts);
   Replica& own = replica(rank);
-  own.run_part(0, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
+  own.run_section(StepRecorder::Section::passes, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
   if (std::exchange(has_summed_[static_cast<size_t>(rank)], true)) return reduce_all_buckets(rank);
   wait_until_idle(rank);
   buckets_[static_cast<size_t>(rank)]->finish_apart([&] { wait_until_idle(rank); });
 }
 
-void Ddp::wait_until_idle(int rank) {
-  replica(rank).device().synchronize();
-  team().communicator(rank).barrier();
-}
+void Ddp::wait_until_idle(int rank) { wait_until_all_idle(replica(rank).device(), team().communicator(rank)); }
 
 void Ddp::reduce_all_buckets(int rank) {
   const InPhase communicating(replica(rank).clock(), Phase::communication);
@@ -242,11 +230,6 @@ std::vector<nn::NamedValues> Ddp::compression_state(int rank) {
 
 bool Ddp::has_comparable_weights(int rank) {
   return compressions_.empty() || compressions_[static_cast<size_t>(rank)]->is_alike_everywhere();
-}
-
-void Ddp::share_weights(int rank) {
-  // Every rank made the same updates; only the running statistics of the batch norms are each device's own.
-  broadcast_from_first(rank, replica(rank).model().running_states());
 }
 
 }  // namespace dptrain::parallel

@@ -8,7 +8,6 @@
 #include "parallel/owned_updates.h"
 #include "parallel/recorded_exchanges.h"
 #include "parallel/replicated_strategy.h"
-#include "parallel/steps_under_way.h"
 
 namespace dptrain::parallel {
 
@@ -29,7 +28,6 @@ class Ddp final : public ReplicatedStrategy {
   };
   Ddp(const StrategyContext& context, const Options& options);
 
-  std::vector<Device*> batch_devices() override { return part_devices(); }
   bool defers_updates() const override { return !deferred_.empty(); }
   void wait_for_steps() override {
     team().run("finishing the steps under way", [](int) {});
@@ -37,7 +35,6 @@ class Ddp final : public ReplicatedStrategy {
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
 
  private:
-  void share_weights(int rank) override;
   bool has_comparable_weights(int rank) override;
   void finish_updates(int rank) override;
   std::vector<nn::NamedValues> dealt_out_state(int rank) override;
@@ -48,7 +45,7 @@ class Ddp final : public ReplicatedStrategy {
   void defer_updates();
   void start_compression(const StrategyContext& context, const CompressionOptions& compress,
                          const BucketOptions& buckets);
-  void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
+  void give_step(const RankStep& step);
   /// A step whose update the next one's forward pass makes.
   void step_with_deferred_update(int rank, const StepParts& parts);
   /// What follows on complete sums, to the end of a step on the device.
@@ -61,8 +58,7 @@ class Ddp final : public ReplicatedStrategy {
   void reduce_in_buckets(int rank, const StepParts& parts);
   /// Buckets of gradients that are all there.
   void reduce_all_buckets(int rank);
-  /// Waits until the devices of all ranks are done, in a rank's first step, for the reason that
-  /// Communicator::begin_recordable has.
+  /// Before and after the first sums between recorded sections; see wait_until_all_idle.
   void wait_until_idle(int rank);
   /// Whether sums may be part of what a rank records.
   bool records_sums(int rank);

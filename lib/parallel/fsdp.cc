@@ -24,7 +24,7 @@ int64_t digest_of(const TrainingState& state) {
 }
 
 /// What a rank has, and who places it.
-ReplicaPart part_of_rank(const StrategyContext& context, const Fsdp::Options& options) {
+ReplicaAssignment assignment_of_rank(const StrategyContext& context, const Fsdp::Options& options) {
   const auto is_gpu = [](const DeviceId& id) { return id.kind == DeviceKind::cuda; };
   const ShardedReplica::Options of_rank{.unit_mb = options.unit_mb,
                                         .reshard_after_forward = options.reshard_after_forward,
@@ -40,7 +40,7 @@ ReplicaPart part_of_rank(const StrategyContext& context, const Fsdp::Options& op
 }  // namespace
 
 Fsdp::Fsdp(const StrategyContext& context, const Options& options)
-    : ReplicatedStrategy(context, [&](int) { return part_of_rank(context, options); }),
+    : ReplicatedStrategy(context, [&](int) { return assignment_of_rank(context, options); }),
       recorded_(team(), context.replica.input.text.has_value()),
       steps_(team(), context.replica.steps_in_flight) {
   DPTRAIN_CHECK(context.shards == 0, "logical shards of a batch compute with weights that are whole");
@@ -58,42 +58,27 @@ std::vector<double> Fsdp::measure_speeds(const Dataset& dataset, int64_t samples
 }
 
 void Fsdp::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
-  count_samples(*batch);
-  steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) { step_on(rank, *batch, numbers); });
+  make_step(steps_, std::move(batch), numbers, [this](const RankStep& step) { give_step(step); });
 }
 
-void Fsdp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
-  const StepParts parts = parts_of(batch, rank);
-  Replica& own = replica(rank);
-  const InPhase computing(own.clock(), Phase::compute);
-  own.begin_step(parts, numbers, totals_of(batch));
-  statistics(rank).begin_step(batch.samples);
-  if (records_exchanges(rank)) {
-    recorded_.run(rank, own, parts, batch, [&] {
+void Fsdp::give_step(const RankStep& step) {
+  const auto& [rank, own, batch, parts, number] = step;
+  if (records_exchanges(rank))
+    return recorded_.run(rank, own, parts, batch, [&] {
       sharded(rank).pass().begin_step(false);  // exchanges of what is new are kept apart anyway
-      give_step(rank, parts);
+      compute_and_update(rank, parts);
     });
-  } else {
-    // Processes don't know what labels others have.
-    sharded(rank).begin_step(team().spans_processes() ? StepRecorder::Signature{batch.samples}
-                                                      : sizes_of_all(batch, own.device()));
-    give_step(rank, parts);
-  }
-  statistics(rank).end_step(parts, batch.samples);
-  end_step(rank);
+  sharded(rank).begin_step(sizes_known_to_all(team(), batch, own.device()));
+  compute_and_update(rank, parts);
 }
 
 bool Fsdp::records_exchanges(int rank) {
   return replica(rank).can_record_with_others() && team().communicator(rank).can_be_recorded(DType::f32);
 }
 
-void Fsdp::give_step(int rank, const StepParts& parts) {
-  Replica& own = replica(rank);
-  own.forward_backward(parts, {});
-  own.exchange().stamp(StepExchange::Point::reduced);
-  sharded(rank).update();
-  own.exchange().stamp(StepExchange::Point::updated);
-  own.exchange().publish();
+void Fsdp::compute_and_update(int rank, const StepParts& parts) {
+  replica(rank).forward_backward(parts, {});
+  replica(rank).update_and_publish([&] { sharded(rank).update(); });
 }
 
 TrainingState Fsdp::training_state() {
@@ -128,8 +113,6 @@ void Fsdp::require_same(const TrainingState& state) {
                   "ones on rank {} than on rank 0; start all processes alike",
                   other - all.begin()));
 }
-
-void Fsdp::share_weights(int rank) { broadcast_from_first(rank, replica(rank).model().running_states()); }
 
 void Fsdp::swap_average(int rank) {
   do_uncounted(rank, [&] { sharded(rank).swap_average(); });

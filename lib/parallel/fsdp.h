@@ -6,7 +6,6 @@
 #include "parallel/recorded_exchanges.h"
 #include "parallel/replicated_strategy.h"
 #include "parallel/sharded_replica.h"
-#include "parallel/steps_under_way.h"
 
 namespace dptrain::parallel {
 
@@ -23,14 +22,12 @@ class Fsdp final : public ReplicatedStrategy {
   };
   Fsdp(const StrategyContext& context, const Options& options);
 
-  std::vector<Device*> batch_devices() override { return part_devices(); }
   std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) override;
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
   TrainingState training_state() override;
   void restore(const TrainingState& state) override;
 
  private:
-  void share_weights(int rank) override;
   void swap_average(int rank) override;
   /// No two ranks have the same weights.
   bool has_comparable_weights(int) override { return false; }
@@ -41,9 +38,8 @@ class Fsdp final : public ReplicatedStrategy {
   void require_same(const TrainingState& state);
   /// Whether a rank's steps are recorded with all that it exchanges in them.
   bool records_exchanges(int rank);
-  void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
-  /// What a rank's device is given in a step.
-  void give_step(int rank, const StepParts& parts);
+  void give_step(const RankStep& step);
+  void compute_and_update(int rank, const StepParts& parts);
   ShardedReplica& sharded(int rank) { return replica(rank).sharded(); }
 
   RecordedExchanges recorded_;

@@ -34,6 +34,20 @@ const nn::NamedValues* find(const std::vector<nn::NamedValues>& state, const std
 
 }  // namespace
 
+std::map<std::string, std::vector<float>> unsent_gradients(const TrainingState& state) {
+  const std::string prefix = fmt::format("{}.", kResidual);
+  const double scale = state.loss_scale ? state.loss_scale->scale : 1;
+  std::map<std::string, std::vector<float>> sums;
+  for (const nn::NamedValues& tensor : state.compression) {
+    if (!tensor.name.starts_with(prefix)) continue;
+    // "residual.1.conv1.weight"
+    std::vector<float>& sum = sums[tensor.name.substr(tensor.name.find('.', prefix.size()) + 1)];
+    sum.resize(tensor.values.size());
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<float>(scale * tensor.values[i]);
+  }
+  return sums;
+}
+
 GradientCompression::GradientCompression(const Context& context, const CompressionOptions& options)
     : context_(context), options_(options), directions_(context.model.parameters().size()) {
   const nn::Model& model = context.model;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,8 +10,16 @@
 #include "parallel/bucket_sum.h"
 #include "parallel/compression_options.h"
 #include "parallel/gradient_buckets.h"
+#include "parallel/training_state.h"
 
 namespace dptrain::parallel {
+
+/// What begins the names of what ranks haven't sent, in a training's state.
+inline constexpr const char* kResidual = "residual";
+
+/// By parameter, what all ranks of a saved training together haven't sent, in the units that gradients have under
+/// fp16's loss scale; empty where nothing is kept.
+std::map<std::string, std::vector<float>> unsent_gradients(const TrainingState& state);
 
 /// One rank's end of sums of compressed gradients, or of what lies in their memory: makes those of its buckets, and has
 /// what methods carry from sum to sum, which is part of the training's state.
@@ -22,7 +31,7 @@ class GradientCompression {
     Tensor loss_factor;  ///< f32 [1], what losses are multiplied by; undefined for 1
     uint64_t seed = 0;   ///< of PowerSGD's first directions
     /// What is left out is called in the state: what is summed has another size than gradients where it isn't them.
-    std::string residual_name = "residual";
+    std::string residual_name = kResidual;
   };
   GradientCompression(const Context& context, const CompressionOptions& options);
 

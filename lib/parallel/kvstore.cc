@@ -44,33 +44,24 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
 }
 
 void KvStore::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
-  count_samples(*batch);
-  steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) { step_on(rank, *batch, numbers); });
+  make_step(steps_, std::move(batch), numbers, [this](const RankStep& step) { give_step(step); });
 }
 
-void KvStore::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
-  const StepParts parts = parts_of(batch, rank);
-  Replica& own = replica(rank);
-  const InPhase computing(own.clock(), Phase::compute);
-  own.begin_step(parts, numbers, totals_of(batch));
-  statistics(rank).begin_step(batch.samples);
+void KvStore::give_step(const RankStep& step) {
+  const auto& [rank, own, batch, parts, number] = step;
   end(rank).begin_step(own.optimizer_step());
-  if (records_exchanges(rank)) {
-    recorded_.run(rank, own, parts, batch, [&] {
+  if (records_exchanges(rank))
+    return recorded_.run(rank, own, parts, batch, [&] {
       push_while_backward_runs(rank, parts);
       update_and_pull(rank);
     });
+  if (pushes_after_backward_) {
+    own.run_section(StepRecorder::Section::passes, parts, [&](StepRecorder::How) { own.forward_backward(parts, {}); });
+    push_all(rank);
   } else {
-    if (pushes_after_backward_) {
-      own.run_part(0, parts, [&](StepRecorder::How) { own.forward_backward(parts, {}); });
-      push_all(rank);
-    } else {
-      push_while_backward_runs(rank, parts);
-    }
-    update_and_pull(rank);
+    push_while_backward_runs(rank, parts);
   }
-  statistics(rank).end_step(parts, batch.samples);
-  end_step(rank);
+  update_and_pull(rank);
 }
 
 bool KvStore::records_exchanges(int rank) {
@@ -127,22 +118,16 @@ void KvStore::push_all(int rank) {
 void KvStore::update_and_pull(int rank) {
   Replica& own = replica(rank);
   KeyValueStore& store = end(rank);
-  own.exchange().stamp(StepExchange::Point::reduced);
-  store.update(own.optimizer_step(), own.loss_scale());
-  {
-    const InPhase communicating(own.clock(), Phase::communication);
-    // In the order in which they were pushed.
-    for (const StoreKey& key : store.keys() | std::views::reverse) store.pull(key.name);
-  }
-  own.model().refresh_copies();
-  own.end_update();
-  own.exchange().stamp(StepExchange::Point::updated);
-  own.exchange().publish();
-}
-
-void KvStore::share_weights(int rank) {
-  // Every rank has pulled the same weights; only the running statistics of the batch norms are each device's own.
-  broadcast_from_first(rank, replica(rank).model().running_states());
+  own.update_and_publish([&] {
+    store.update(own.optimizer_step(), own.loss_scale());
+    {
+      const InPhase communicating(own.clock(), Phase::communication);
+      // In the order in which they were pushed.
+      for (const StoreKey& key : store.keys() | std::views::reverse) store.pull(key.name);
+    }
+    own.model().refresh_copies();
+    own.end_update();
+  });
 }
 
 std::vector<nn::NamedValues> KvStore::dealt_out_state(int rank) { return end(rank).gather_state(); }

@@ -4,7 +4,6 @@
 #include "parallel/process_store.h"
 #include "parallel/recorded_exchanges.h"
 #include "parallel/replicated_strategy.h"
-#include "parallel/steps_under_way.h"
 #include "parallel/store_options.h"
 
 namespace dptrain::parallel {
@@ -16,7 +15,6 @@ class KvStore final : public ReplicatedStrategy {
  public:
   KvStore(const StrategyContext& context, const StoreOptions& options);
 
-  std::vector<Device*> batch_devices() override { return part_devices(); }
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
   RankCosts take_costs(int rank) override;
   std::optional<StoreUse> store() const override;
@@ -28,11 +26,10 @@ class KvStore final : public ReplicatedStrategy {
  private:
   void meet() override;
   void settle(int rank) override;
-  void share_weights(int rank) override;
   std::vector<nn::NamedValues> dealt_out_state(int rank) override;
   void restore_dealt_out(int rank, const TrainingState& state) override;
   KeyValueStore& end(int rank) { return *ends_[static_cast<size_t>(rank)]; }
-  void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
+  void give_step(const RankStep& step);
   /// Whether a rank's steps are recorded with all that it exchanges in them.
   bool records_exchanges(int rank);
   /// Forward and backward; keys are pushed from the last to the first, each as soon as it and those before it are

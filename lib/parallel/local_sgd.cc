@@ -21,7 +21,7 @@ ReplicaDuties duties_of(const StrategyContext& context, const LocalSgd::Options&
 }  // namespace
 
 LocalSgd::LocalSgd(const StrategyContext& context, const Options& options)
-    : ReplicatedStrategy(context, [&](int) { return ReplicaPart{.duties = duties_of(context, options)}; }),
+    : ReplicatedStrategy(context, [&](int) { return ReplicaAssignment{.duties = duties_of(context, options)}; }),
       averaging_(options.averaging),
       means_(static_cast<size_t>(ranks())),
       steps_(team(), context.replica.steps_in_flight) {
@@ -43,19 +43,19 @@ LocalSgd::LocalSgd(const StrategyContext& context, const Options& options)
 }
 
 void LocalSgd::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
-  count_samples(*batch);
-  steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) { step_on(rank, *batch, numbers); });
+  make_step(steps_, std::move(batch), numbers, [this](const RankStep& step) { give_step(step); });
 }
 
-void LocalSgd::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
-  const StepParts parts = parts_of(batch, rank);
-  int64_t samples = 0;
-  for (const BatchPart* part : parts) samples += part->samples();
-  StepTotals totals = totals_of(batch);
-  if (samples > 0) totals.gradient_factor = static_cast<double>(batch.samples) / static_cast<double>(samples);
-  Replica& own = replica(rank);
-  const InPhase computing(own.clock(), Phase::compute);
-  own.begin_step(parts, numbers, totals);
+StepTotals LocalSgd::totals_on(const RankStep& step) const {
+  StepTotals totals = ReplicatedStrategy::totals_on(step);
+  const int64_t all = step.batch.samples, own = step.samples();
+  if (own > 0) totals.gradient_factor = static_cast<double>(all) / static_cast<double>(own);
+  return totals;
+}
+
+void LocalSgd::give_step(const RankStep& step) {
+  const auto& [rank, own, batch, parts, number] = step;
+  const int64_t samples = step.samples();
   const auto give = [&](StepRecorder::How) {
     own.forward_backward(parts, {});
     own.exchange().stamp(StepExchange::Point::reduced);
@@ -67,14 +67,13 @@ void LocalSgd::step_on(int rank, const Batch& batch, const StepNumbers& numbers)
     own.exchange().stamp(StepExchange::Point::updated);
   };
   // The share of the samples is recorded with it.
-  own.run_part(0, parts, give, {batch.samples});
+  own.run_section(StepRecorder::Section::passes, parts, give, {batch.samples});
   mean(rank).count_step(samples, batch.samples);
-  if (averaging_.averages_after(numbers.step)) average_on(rank, numbers.step > averaging_.warmup_steps);
-  own.run_part(1, parts, [&](StepRecorder::How) {
+  if (averaging_.averages_after(number)) average_on(rank, number > averaging_.warmup_steps);
+  own.run_section(StepRecorder::Section::end, parts, [&](StepRecorder::How) {
     own.exchange().stamp(StepExchange::Point::averaged);
     own.exchange().publish();
   });
-  end_step(rank);
 }
 
 void LocalSgd::average_on(int rank, bool with_outer_step) {

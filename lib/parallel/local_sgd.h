@@ -6,7 +6,6 @@
 #include "parallel/averaging_steps.h"
 #include "parallel/replica_mean.h"
 #include "parallel/replicated_strategy.h"
-#include "parallel/steps_under_way.h"
 
 namespace dptrain::parallel {
 
@@ -30,7 +29,6 @@ class LocalSgd final : public ReplicatedStrategy {
   };
   LocalSgd(const StrategyContext& context, const Options& options);
 
-  std::vector<Device*> batch_devices() override { return part_devices(); }
   std::optional<AveragingSteps> averaging() const override { return averaging_; }
   void average() override;
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
@@ -44,7 +42,8 @@ class LocalSgd final : public ReplicatedStrategy {
   bool has_comparable_weights(int rank) override { return mean(rank).is_comparable(); }
   void restore_dealt_out(int rank, const TrainingState& state) override { mean(rank).load_state(state); }
   std::vector<nn::NamedValues> compression_state(int rank) override { return mean(rank).gather_compression_state(); }
-  void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
+  StepTotals totals_on(const RankStep& step) const override;
+  void give_step(const RankStep& step);
   void average_on(int rank, bool with_outer_step);
   ReplicaMean& mean(int rank) { return *means_[static_cast<size_t>(rank)]; }
   /// Makes the mean what all replicas hold, and the next time what each of them held.

@@ -36,7 +36,7 @@ void PassRecorder::rehearse(const std::function<void(Mode)>& give) {
   Device& device = replica_.device();
   {
     const PoolInUse pool(device.allocator(), MemoryPool::recorded);
-    RecordedPart::make_room(device);
+    RecordedSection::make_room(device);
     device.synchronize();  // nothing is under way that waits for another
     agreed(StepRecorder::How::recorded);
     *step_ = {.is_recorded = true, .idle = device.allocator().in_use(), .passes = {}, .received = {}};
@@ -53,10 +53,14 @@ void PassRecorder::give_in(Mode mode, const std::function<void(Mode)>& give) {
 
 StageLink::Crossing PassRecorder::run(const std::function<StageLink::Crossing()>& give) {
   switch (mode_) {
-    case Mode::done: return give();
+    case Mode::done: {
+      // Another stage on the GPU may be about to record, where this one's kernels are loaded.
+      const std::shared_ptr<void> recording_off = records() ? replica_.device().keep_recording_off() : nullptr;
+      return give();
+    }
     case Mode::rehearsed: {
       StageLink::Crossing sent;
-      RecordedPart work(replica_.device(), step_->idle, [&] { sent = give(); });
+      RecordedSection work(replica_.device(), step_->idle, [&] { sent = give(); });
       StageLink::Crossing kept = sent;
       if (sent.value.defined()) kept.value = sent.value.borrowed();
       step_->passes.push_back({.work = std::move(work), .sent = std::move(kept)});

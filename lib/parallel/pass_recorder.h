@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "parallel/recorded_part.h"
+#include "parallel/recorded_section.h"
 #include "parallel/replica.h"
 #include "parallel/stage_link.h"
 
@@ -47,7 +47,7 @@ class PassRecorder {
  private:
   // Tensors are borrowed, so that a rehearsal uses memory again as a step does; the pool of recorded work keeps it.
   struct Pass {
-    RecordedPart work;
+    RecordedSection work;
     StageLink::Crossing sent;
   };
   struct Step {

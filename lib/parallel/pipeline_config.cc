@@ -1,5 +1,3 @@
-#include "parallel/pipeline_config.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "parallel/pipeline_strategy.h"
+#include "parallel/strategy_config.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -110,6 +109,7 @@ StrategySpec read_pipeline(ConfigReader& options, const StrategyRequest& request
           .parts = replicas,
           .stages = stages,
           .stages_per_device = pipeline.stages_per_device,
+          .over_processes = true,
           .require_fit = [cut = pipeline.cut, stages,
                           devices](const nn::Model& model) { require_cut(cut, unit_names(model), stages, devices); }};
 }

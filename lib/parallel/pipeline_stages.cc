@@ -28,12 +28,12 @@ class Timing {
 
 bool receives(const StageAction& action) { return action.kind != StageAction::Kind::backward_weights; }
 
-std::vector<Replica::Place> places_of(Replica& replica, const StepParts& parts) {
-  Replica::Place place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
-  std::vector<Replica::Place> places;
+std::vector<PartPlace> places_of(Replica& replica, const StepParts& parts) {
+  PartPlace place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
+  std::vector<PartPlace> places;
   for (const BatchPart* part : parts) {
     places.push_back(place);
-    replica.go_past(place, *part);
+    replica.reader().go_past(place, *part);
   }
   return places;
 }
@@ -222,10 +222,10 @@ void PipelineStages::forward(StepUnderway& step, const StageAction& action) {
 StageLink::Crossing PipelineStages::compute_forward(const StepUnderway& step, const StageAction& action, Underway& own,
                                                     StageLink::Crossing received) {
   const Stage& at = stage(action.stage);
-  const Replica::Place& place = step.places[static_cast<size_t>(action.micro_batch)];
+  const PartPlace& place = step.places[static_cast<size_t>(action.micro_batch)];
   const InSpan span(replica_.device().timeline(), pass_name("forward", action));
   own.tape = std::make_unique<Tape>(replica_.recording());
-  const Replica::Samples samples = replica_.samples_of(step.part(action), place, at.position.units);
+  const ModelSamples samples = replica_.reader().samples_of(step.part(action), place, at.position.units);
   const Variable x = at.previous ? own.tape->input(std::exchange(received.value, {}), received.requires_gradient)
                                  : own.tape->input(samples.x);
   own.input = x.without_value();

@@ -95,7 +95,7 @@ class PipelineStages {
   };
   struct StepUnderway {
     const StepParts& parts;
-    std::vector<Replica::Place> places;                     ///< of each part
+    std::vector<PartPlace> places;                          ///< of each part
     std::map<std::pair<int, int64_t>, Underway> under_way;  ///< by stage and micro-batch
     std::unique_ptr<CommWork> gradient;                     ///< the latest that was sent back
     const StageAction* next = nullptr;                      ///< that begins with what is sent here; null: none

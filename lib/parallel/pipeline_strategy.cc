@@ -18,8 +18,8 @@ namespace dptrain::parallel {
 namespace {
 
 /// What a device has of its replica's model.
-ReplicaPart part_of(const PipelineCut& cut, const PipelineStep& step, int rank) {
-  ReplicaPart part{.duties = {.updates = true, .averages = rank < step.devices()}, .stages = {}};
+ReplicaAssignment part_of(const PipelineCut& cut, const PipelineStep& step, int rank) {
+  ReplicaAssignment part{.duties = {.updates = true, .averages = rank < step.devices()}, .stages = {}};
   for (const int stage : step.stages_on(rank % step.devices())) part.stages.push_back(cut[static_cast<size_t>(stage)]);
   return part;
 }
@@ -216,11 +216,9 @@ void PipelineStrategy::give_step(int rank, const PipelineStep& step, const StepP
     add_other_gradients(rank);
   }
   Communicator* of_parts = sums_[static_cast<size_t>(rank)].of_parts;
+  const SumOverPipeline sum = [&](const Tensor& tensor) { add_up(rank, *of_parts, tensor); };
   const auto update = [&] {
-    exchange.stamp(StepExchange::Point::reduced);
-    own.update(of_parts == nullptr ? SumOverParts() : [&](const Tensor& tensor) { add_up(rank, *of_parts, tensor); });
-    exchange.stamp(StepExchange::Point::updated);
-    exchange.publish();
+    own.update_and_publish([&] { own.update(of_parts == nullptr ? SumOverPipeline() : sum); });
   };
   // Devices meet in an update that needs all parts of a replica.
   if (of_parts == nullptr)
@@ -233,7 +231,7 @@ void PipelineStrategy::add_other_gradients(int rank) {
   const Sums& sums = sums_[static_cast<size_t>(rank)];
   const Tensor& gradients = replica(rank).model().gradients();
   const bool left_out = leaves_last_sum_out() && device_of(rank) == 0;
-  if (replicas_ > 1 && gradients.elements() > 0 && !left_out) add_up(rank, part_communicator(rank), gradients);
+  if (replicas_ > 1 && gradients.elements() > 0 && !left_out) add_up(rank, same_stages_communicator(rank), gradients);
   for (const auto& [parameter, communicator] : sums.ties) add_up(rank, *communicator, parameter->gradient());
 }
 
@@ -245,7 +243,7 @@ void PipelineStrategy::add_up(int rank, Communicator& communicator, const Tensor
 }
 
 void PipelineStrategy::broadcast_from_first_replica(int rank, const Tensor& tensor) {
-  if (replicas_ > 1 && tensor.elements() > 0) part_communicator(rank).broadcast(comm_buffer(tensor), 0);
+  if (replicas_ > 1 && tensor.elements() > 0) same_stages_communicator(rank).broadcast(comm_buffer(tensor), 0);
 }
 
 void PipelineStrategy::share_weights(int rank) {

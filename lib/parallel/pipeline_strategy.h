@@ -45,7 +45,7 @@ class PipelineStrategy final : public ReplicatedStrategy {
   TrainingState training_state() override;
   std::optional<PipelineFigures> take_pipeline_figures() override;
   std::optional<double> statistics_spread() override;
-  CommWays sum_ways() override { return replicas_ > 1 ? part_communicator(0).ways() : CommWays(); }
+  CommWays sum_ways() override { return replicas_ > 1 ? same_stages_communicator(0).ways() : CommWays(); }
 
  private:
   /// Of a replica.

@@ -12,6 +12,10 @@ StepRecorder::Signature sizes_of_all(const Batch& batch, const Device& device) {
   return signature;
 }
 
+StepRecorder::Signature sizes_known_to_all(const RankTeam& team, const Batch& batch, const Device& device) {
+  return team.spans_processes() ? StepRecorder::Signature{batch.samples} : sizes_of_all(batch, device);
+}
+
 RecordedExchanges::RecordedExchanges(RankTeam& team, bool is_of_text)
     : team_(team),
       is_of_text_(is_of_text),
@@ -35,7 +39,8 @@ void RecordedExchanges::run(int rank, Replica& replica, const StepParts& parts, 
     communicator.end_recordable();
   };
   if (!replica.device().can_record() || !replica.records_steps())
-    return give_apart(done_[static_cast<size_t>(rank)].insert(batch.samples).second);
+    return give_apart(
+        done_[static_cast<size_t>(rank)].insert(sizes_known_to_all(team_, batch, replica.device())).second);
   // Of images every rank's sizes follow from how the batch is shared out.
   if (auto& agreement = agreements_[static_cast<size_t>(rank)])
     agreement->begin_step(is_of_text_ ? std::nullopt : std::optional(sizes_of_all(batch, replica.device())));
@@ -48,7 +53,7 @@ void RecordedExchanges::run(int rank, Replica& replica, const StepParts& parts, 
     give_apart(how == StepRecorder::How::done);
     if (how == StepRecorder::How::recorded) communicator.barrier();
   };
-  const auto how = replica.run_part(0, parts, given, signature);
+  const auto how = replica.run_section(StepRecorder::Section::passes, parts, given, signature);
   CommCounts& of_replay = counts_[static_cast<size_t>(rank)];
   if (how == StepRecorder::How::recorded)
     of_replay = communicator.counts() - before;

@@ -14,6 +14,8 @@ namespace dptrain::parallel {
 /// Of a batch and its parts on all ranks of this process, which each of them sees alike; and whether `device` shows
 /// what it does, which all do in the same steps.
 StepRecorder::Signature sizes_of_all(const Batch& batch, const Device& device);
+/// What of that the ranks of all processes see alike: processes don't know what labels others have.
+StepRecorder::Signature sizes_known_to_all(const RankTeam& team, const Batch& batch, const Device& device);
 
 /// Steps of ranks whose exchanges are recorded with what their devices do, by all of them at once.
 class RecordedExchanges {
@@ -32,7 +34,7 @@ class RecordedExchanges {
   bool is_of_text_;
   std::vector<CommCounts> counts_;                               ///< by rank: of one replay
   std::vector<std::unique_ptr<RecordingAgreement>> agreements_;  ///< by rank; null for who records alone
-  std::vector<std::set<int64_t>> done_;                          ///< by rank: samples of steps that weren't recorded
+  std::vector<std::set<StepRecorder::Signature>> done_;          ///< by rank: sizes of steps that weren't recorded
 };
 
 }  // namespace dptrain::parallel

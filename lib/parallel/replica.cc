@@ -4,11 +4,8 @@
 #include <utility>
 
 #include "autograd/cross_entropy.h"
-#include "data/images_on_device.h"
 #include "ops/cross_entropy.h"
-#include "ops/reorder.h"
 #include "parallel/deferred_update.h"
-#include "parallel/image_bytes.h"
 #include "parallel/shard_team.h"
 #include "parallel/sharded_replica.h"
 
@@ -34,13 +31,6 @@ KeptResults KeptResults::of(const StepParts& parts) {
   return kept;
 }
 
-void Replica::go_past(Place& place, const BatchPart& part) {
-  place.sample += part.samples();
-  place.number += count_numbers(part);
-  place.rows.resize(part.targets.size());
-  for (size_t k = 0; k < place.rows.size(); ++k) place.rows[k] += static_cast<int64_t>(part.targets[k].size());
-}
-
 Replica::Replica(Device& device, const ReplicaSpec& spec)
     : device_(device),
       recording_(recording_of(spec.recompute, device)),
@@ -53,6 +43,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
       label_smoothing_(spec.label_smoothing),
       observer_(spec.observer),
       exchange_(device, spec.steps_in_flight),
+      reader_(device, *model_, exchange_, dtype()),
       recorder_(device) {
   clock_.show_on(device.timeline(), device.kind() == DeviceKind::cpu && device.computes());
   if (observer_ == nullptr) return;
@@ -62,7 +53,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
 }
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties) : Replica(device, spec) {
-  if (duties.places) model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.part);
+  if (duties.places) model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.stages);
   // Shards add their gradients up in one buffer, and norms are taken of all of it.
   if (duties.gradients_held_by && device.kind() == DeviceKind::cpu && spec.shards.size() == 0 && !clip_norm_ &&
       !spec.optimizer.measures)
@@ -121,10 +112,10 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
   if (!has_shards()) {
     for (const BatchPart* part : parts) {
       values.sample_ids.insert(values.sample_ids.end(), part->sample_ids.begin(), part->sample_ids.end());
-      values.numbers += count_numbers(*part);
+      values.numbers += reader_.count_numbers(*part);
     }
     values.write_numbers = [this, &parts](int32_t* out) {
-      for (const BatchPart* part : parts) out = write_numbers(*part, out);
+      for (const BatchPart* part : parts) out = reader_.write_numbers(*part, out);
     };
   }
   exchange_.begin(values);
@@ -139,13 +130,13 @@ void Replica::end_step() {
     model_->refresh_copies();
 }
 
-StepRecorder::How Replica::run_part(int part, const StepParts& parts, const StepRecorder::Give& give,
-                                    StepRecorder::Signature signature) {
+StepRecorder::How Replica::run_section(StepRecorder::Section section, const StepParts& parts,
+                                       const StepRecorder::Give& give, StepRecorder::Signature signature) {
   if (!records_steps()) return recorder_.do_now(give);
   const StepRecorder::Signature of_step = step_signature(parts);
   signature.insert(signature.end(), of_step.begin(), of_step.end());
-  const auto how = recorder_.run(part, signature, give);
-  if (part == 0 && how != StepRecorder::How::done) count_graph_step();
+  const auto how = recorder_.run(section, signature, give);
+  if (section == StepRecorder::Section::passes && how != StepRecorder::How::done) count_graph_step();
   return how;
 }
 
@@ -161,69 +152,7 @@ StepRecorder::Signature Replica::step_signature(const StepParts& parts) const {
   return signature;
 }
 
-bool Replica::sends_images(const BatchPart& part) {
-  // A CPU worker has them, and a part of the model that doesn't begin it needs none. Who has no samples may never have
-  // any, and needs no copy.
-  if (part.dataset == nullptr || part.images.defined() || part.samples() == 0 || !model_->has_beginning()) return false;
-  return !device_.attached<DeviceDatasets>().of(*part.dataset).resident();
-}
-
-bool Replica::sends_labels(const BatchPart& part) const {
-  return part.text.tokens.empty() && model_->has_end() && !model_->is_one_beginning();
-}
-
-int64_t Replica::count_numbers(const BatchPart& part) {
-  if (sends_images(part)) return count_image_numbers(part);
-  return sends_labels(part) ? part.samples() : count_text_numbers(part);
-}
-
-int32_t* Replica::write_numbers(const BatchPart& part, int32_t* out) {
-  if (sends_images(part)) return write_image_numbers(part, out);
-  return sends_labels(part) ? std::ranges::copy(part.targets[0], out).out : write_text_numbers(part, out);
-}
-
-Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers,
-                                  const nn::StageRange& stages) {
-  if (!part.text.tokens.empty()) {
-    TextOnDevice text = cut_text(numbers, part);
-    return {.x = text.tokens, .text = text.inputs, .targets = std::move(text.targets), .ids = ids};
-  }
-  if (stages.begin > 0) {
-    Samples samples{.x = {}, .text = {}, .targets = {}, .ids = ids};
-    // Losses are computed at the end. Of what comes with images labels are first, so that both lie alike.
-    if (stages.end >= model_->stage_count())
-      samples.targets.push_back(numbers.window(0, {part.samples()}, Layout::plain));
-    return samples;
-  }
-  if (part.images.defined()) {
-    const Tensor labels = uploaded_values(device_, DType::i32, part.targets[0]);
-    const Tensor images = ops::converted(part.images, {.dtype = dtype(), .layout = part.images.layout()});
-    return {.x = images, .text = {}, .targets = {labels}, .ids = ids};
-  }
-  ops::DecodeOptions options{.dtype = dtype(), .augmentations = part.augmentations};
-  if (!options.augmentations.empty()) options.epoch = exchange_.epoch();
-  const ImagesOnDevice& dataset = device_.attached<DeviceDatasets>().of(*part.dataset);
-  if (!dataset.resident()) {
-    const ImageBytes sent = cut_image_numbers(numbers, part);
-    return {.x = dataset.decoded(sent.pixels, ids, options), .text = {}, .targets = {sent.labels}, .ids = ids};
-  }
-  const auto batch = dataset.batch(ids, options);
-  return {.x = batch.images, .text = {}, .targets = {batch.labels}, .ids = ids};
-}
-
-Replica::Samples Replica::samples_of(const BatchPart& part, const Place& place, const nn::StageRange& stages) {
-  return decoded(part, exchange_.sample_ids().samples(place.sample, place.sample + part.samples()),
-                 exchange_.numbers().samples(place.number, place.number + count_numbers(part)), stages);
-}
-
-Replica::Samples Replica::uploaded(const BatchPart& part, const nn::StageRange& stages) {
-  std::vector<int32_t> numbers(static_cast<size_t>(count_numbers(part)));
-  write_numbers(part, numbers.data());
-  return decoded(part, uploaded_values(device_, DType::i64, part.sample_ids),
-                 uploaded_values(device_, DType::i32, numbers), stages);
-}
-
-std::vector<Variable> Replica::forward(const Variable& x, const Samples& samples, const nn::StageRange& stages) {
+std::vector<Variable> Replica::forward(const Variable& x, const ModelSamples& samples, const nn::StageRange& stages) {
   return model_->outputs(x,
                          {.tape = x.tape(),
                           .training = true,
@@ -262,7 +191,7 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
     is_ready[static_cast<size_t>(parameter.index())] = true;
     if (ready) ready(parameter);
   };
-  Place place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
+  PartPlace place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
   bool is_first = true;
   const bool has_pass = this->has_pass();
   for (size_t p = 0; p < parts.size(); ++p) {
@@ -275,7 +204,7 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
     // What a GPU waits for at the end is communication that nothing hides.
     if (has_pass && is_last) exchange_.stamp(StepExchange::Point::computed);
     if (has_pass) sharded_->pass().end();
-    go_past(place, *parts[p]);
+    reader_.go_past(place, *parts[p]);
   }
   if (has_pass) return;
   if (is_first) begin_gradients();
@@ -307,7 +236,8 @@ void Replica::complete_gradients() {
   }
 }
 
-void Replica::add_gradients(const BatchPart& part, const Place& place, bool is_first, const GradientReadyHook& ready) {
+void Replica::add_gradients(const BatchPart& part, const PartPlace& place, bool is_first,
+                            const GradientReadyHook& ready) {
   Tape tape(recording_);
   if (deferred_ != nullptr) tape.call_before_use([this](const Parameter& used) { deferred_->require(used); });
   if (has_pass()) {
@@ -315,7 +245,7 @@ void Replica::add_gradients(const BatchPart& part, const Place& place, bool is_f
     tape.call_before_backward([this](const Parameter& used) { sharded_->pass().enter_backward(used); });
   }
   std::optional<InSpan> span(std::in_place, device_.timeline(), "forward");
-  const Samples samples = samples_of(part, place);
+  const ModelSamples samples = reader_.samples_of(part, place);
   const std::vector<Tape::Root> roots = losses_of(forward(tape, samples), samples.targets, place.rows);
   span.reset();
   if (is_first) begin_gradients();

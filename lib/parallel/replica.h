@@ -12,6 +12,7 @@
 #include "optim/weight_average.h"
 #include "parallel/gradient_buckets.h"
 #include "parallel/injected_fault.h"
+#include "parallel/part_reader.h"
 #include "parallel/phase_clock.h"
 #include "parallel/shard_runs.h"
 #include "parallel/step_exchange.h"
@@ -51,7 +52,7 @@ struct ReplicaSpec {
   int steps_in_flight = 2;  ///< that a device is given ahead, and a GPU by its thread
   /// Devices of several kinds have replicas: their weights and gradients lie alike.
   bool mixed_devices = false;
-  nn::StageRanges part = {{}};  ///< the stages of the model that the device has
+  nn::StageRanges stages = {{}};  ///< of the model, that the device has
   /// Logical shards of a batch that the device computes, each by one thread; of none it computes its part as a whole.
   ShardRun shards = {};
   /// Of shards: the running statistics of the first one of all are kept; by default their mean, weighted by samples.
@@ -96,7 +97,7 @@ struct ReplicaDuties {
 };
 
 /// Adds up a small tensor over the devices that have the other parts of a replica's model, in place on all of them.
-using SumOverParts = std::function<void(const Tensor&)>;
+using SumOverPipeline = std::function<void(const Tensor&)>;
 
 /// A model, or a part of one, with its optimizer on one device. Used by the device's rank thread.
 ///
@@ -117,6 +118,8 @@ class Replica {
   const std::vector<int64_t>& output_widths() const { return output_widths_; }
   PhaseClock& clock() { return clock_; }
   StepExchange& exchange() { return exchange_; }
+  /// Reads the samples of a step that was begun.
+  PartReader& reader() { return reader_; }
   /// Of activations.
   DType dtype() const { return compute_dtype(precision_); }
 
@@ -141,16 +144,16 @@ class Replica {
   bool can_record_with_others() const {
     return (!shares_statistics() || statistics_->can_be_recorded()) && !has_shards() && observer_ == nullptr;
   }
-  /// Whether run_part records where the device can.
+  /// Whether run_section records where the device can.
   bool records_steps() const { return can_record_with_others() && (!shares_statistics() || records_with_others_); }
   /// Does `give`, or runs what was recorded of it for parts of these sizes: see StepRecorder. Part 0 has the step's
   /// passes. `parts` are those the step was begun with. `signature`: whatever else it is to be equal in.
-  StepRecorder::How run_part(int part, const StepParts& parts, const StepRecorder::Give& give,
-                             StepRecorder::Signature signature = {});
+  StepRecorder::How run_section(StepRecorder::Section section, const StepParts& parts, const StepRecorder::Give& give,
+                                StepRecorder::Signature signature = {});
 
   /// All that decides what work a step on these parts gives to the device, its kind aside.
   StepRecorder::Signature step_signature(const StepParts& parts) const;
-  /// A step was replayed by a PassRecorder, not by run_part.
+  /// A step was replayed by a PassRecorder, not by run_section.
   void count_graph_step() { ++graph_steps_; }
   /// Steps whose passes were recorded or replayed since the last call.
   int64_t take_graph_steps() { return std::exchange(graph_steps_, 0); }
@@ -160,27 +163,6 @@ class Replica {
     records_with_others_ = true;
     recorder_.agree_by(std::move(agree));
   }
-
-  /// Where one of the step's parts begins.
-  struct Place {
-    int64_t sample = 0;
-    int64_t number = 0;              ///< among what comes with a step beside sample ids
-    std::vector<int64_t> rows = {};  ///< of each output
-  };
-  /// From where `part` begins to where the next one does.
-  void go_past(Place& place, const BatchPart& part);
-
-  /// What a model reads of some samples, and what its outputs are compared with, on the device.
-  struct Samples {
-    Tensor x;  ///< images of the model's input type, or tokens i32 [N, S]; no images for stages behind the first
-    nn::TextInputs text;
-    std::vector<Tensor> targets;  ///< i32 [rows] of each output
-    Tensor ids;                   ///< i64 [N]
-  };
-  /// Those of one of the step's parts, as these stages of the model need them.
-  Samples samples_of(const BatchPart& part, const Place& place, const nn::StageRange& stages = {});
-  /// Those of any part, which is uploaded now.
-  Samples uploaded(const BatchPart& part, const nn::StageRange& stages = {});
 
   /// From now on training passes take batch statistics over all devices that share a batch. A pass without samples is
   /// then a pass like any other, so that all devices make the same calls.
@@ -198,9 +180,11 @@ class Replica {
   /// How training steps record.
   Tape::Mode recording() const { return recording_; }
   /// A forward pass in training over some of the step's samples; records on `tape` and returns the model's outputs.
-  std::vector<Variable> forward(Tape& tape, const Samples& samples) { return forward(tape.input(samples.x), samples); }
+  std::vector<Variable> forward(Tape& tape, const ModelSamples& samples) {
+    return forward(tape.input(samples.x), samples);
+  }
   /// The same from `x`, what the stages before have made of them, through a range that the replica has.
-  std::vector<Variable> forward(const Variable& x, const Samples& samples, const nn::StageRange& stages = {});
+  std::vector<Variable> forward(const Variable& x, const ModelSamples& samples, const nn::StageRange& stages = {});
   /// Keeps losses and hits of outputs whose rows begin at `rows`; returns what backward begins from.
   std::vector<Tape::Root> losses_of(const std::vector<Variable>& outputs, const std::vector<Tensor>& targets,
                                     const std::vector<int64_t>& rows);
@@ -222,7 +206,7 @@ class Replica {
 
   /// The optimizer's step, from complete gradients. In fp16 a step whose gradients overflow changes nothing but the
   /// loss scale. `sum`: of a part of a model, so that all its parts clip, and skip, alike.
-  void update(const SumOverParts& sum = {});
+  void update(const SumOverPipeline& sum = {});
   // The same where others update the weights:
   /// The step as optimizers see it, gradients not looked at.
   optim::OptimizerStep optimizer_step() const;
@@ -232,6 +216,8 @@ class Replica {
   void update_run(const nn::ParameterRun& run, const optim::OptimizerStep& step);
   /// What follows on the update of all weights.
   void end_update();
+  /// The end of a step's work on the device, from complete gradients: `update`, timed, and the step's results.
+  void update_and_publish(const std::function<void()>& update);
   /// fp16's, undefined in other precisions: what losses are multiplied by, and all of it.
   Tensor loss_factor() const { return loss_scale_ ? loss_scale_->factor() : lent_factor_; }
   Tensor loss_scale_block() const { return loss_scale_ ? loss_scale_->block() : Tensor(); }
@@ -253,10 +239,10 @@ class Replica {
   /// Whether it evaluates with weights that others have, so that all are to do so as often.
   bool evaluates_with_others() const { return has_pass(); }
   /// A forward pass over a block of test samples, by the running statistics; `x` as in `forward`.
-  std::vector<Variable> evaluation_outputs(const Variable& x, const Samples& samples,
+  std::vector<Variable> evaluation_outputs(const Variable& x, const ModelSamples& samples,
                                            const nn::StageRange& stages = {});
   /// Loss and hits of what a block's samples have come out as. Blocks.
-  StepResults results_of(const std::vector<Variable>& outputs, const Samples& samples, const BatchPart& block);
+  StepResults results_of(const std::vector<Variable>& outputs, const ModelSamples& samples, const BatchPart& block);
 
   /// The weights' moving average, where this replica keeps it.
   optim::WeightAverage* average() { return average_ ? &*average_ : nullptr; }
@@ -271,21 +257,10 @@ class Replica {
   Tensor own_weight(const Parameter& parameter) const;
   /// Whether a pass gives it the weights that it is to compute with.
   bool has_pass() const;
-  /// Whether a part's images come to the device with each step: they don't lie there. Copies the data set there where
-  /// it fits and hasn't been.
-  bool sends_images(const BatchPart& part);
-  /// Whether its labels do: its images are read on another device, or in other stages, than its losses are computed.
-  bool sends_labels(const BatchPart& part) const;
-  // What comes to the device with a step beside a part's sample ids, i32s: its text, its labels, or its images.
-  int64_t count_numbers(const BatchPart& part);
-  /// Returns what follows.
-  int32_t* write_numbers(const BatchPart& part, int32_t* out);
-  /// `numbers`: the same on the device.
-  Samples decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers, const nn::StageRange& stages);
   /// No gradient of this step has been written: ends the last update, and forgets what is left of it.
   void begin_gradients();
   /// The gradients of one part, added to what others left; of the step's first one, in place of what stands there.
-  void add_gradients(const BatchPart& part, const Place& place, bool is_first, const GradientReadyHook& ready);
+  void add_gradients(const BatchPart& part, const PartPlace& place, bool is_first, const GradientReadyHook& ready);
 
   Device& device_;
   Tape::Mode recording_;
@@ -308,19 +283,12 @@ class Replica {
   StepTotals totals_;
   PhaseClock clock_;
   StepExchange exchange_;
+  PartReader reader_;
   StepRecorder recorder_;
   bool records_with_others_ = false;
   int64_t graph_steps_ = 0;
   std::unique_ptr<ShardTeam> shards_;
   std::unique_ptr<ShardedReplica> sharded_;  ///< null where nothing is dealt out
 };
-
-/// Values as a plain tensor of the device, of `dtype`, which T is stored as.
-template <class T>
-Tensor uploaded_values(Device& device, DType dtype, const std::vector<T>& values) {
-  const Tensor tensor = Tensor::empty(device, {static_cast<int64_t>(values.size())}, {.dtype = dtype});
-  device.upload(tensor.raw(), values.data(), tensor.bytes());
-  return tensor;
-}
 
 }  // namespace dptrain::parallel

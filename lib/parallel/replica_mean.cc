@@ -10,6 +10,7 @@
 #include "ops/approach.h"
 #include "ops/sgd.h"
 #include "parallel/comm_buffer.h"
+#include "parallel/idle_devices.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -87,8 +88,7 @@ ReplicaMean::Range ReplicaMean::apart(Shown shown) const {
 
 void ReplicaMean::wait_until_idle() {
   if (!options_.has_gpus || communicator_.size() == 1) return;
-  replica_.device().synchronize();
-  communicator_.barrier();
+  wait_until_all_idle(replica_.device(), communicator_);
 }
 
 double ReplicaMean::share() const {

@@ -57,7 +57,7 @@ StepResults Replica::evaluate(const BatchPart& block, int64_t together) {
     sharded_->pass().begin_evaluation(together);
     tape.call_before_use([this](const Parameter& used) { sharded_->pass().enter_forward(used); });
   }
-  const Samples samples = uploaded(block);
+  const ModelSamples samples = reader_.uploaded(block);
   const std::vector<Variable> outputs = evaluation_outputs(tape.input(samples.x), samples);
   if (with_others) sharded_->pass().end();
   return results_of(outputs, samples, block);
@@ -68,12 +68,13 @@ void Replica::evaluate_nothing(int64_t together) {
   sharded_->pass().end();
 }
 
-std::vector<Variable> Replica::evaluation_outputs(const Variable& x, const Samples& samples,
+std::vector<Variable> Replica::evaluation_outputs(const Variable& x, const ModelSamples& samples,
                                                   const nn::StageRange& stages) {
   return model_->outputs(x, {.tape = x.tape(), .text = samples.text}, stages);
 }
 
-StepResults Replica::results_of(const std::vector<Variable>& outputs, const Samples& samples, const BatchPart& block) {
+StepResults Replica::results_of(const std::vector<Variable>& outputs, const ModelSamples& samples,
+                                const BatchPart& block) {
   const std::vector<int64_t> counted = counted_labels(block);
   StepResults results{.outputs = {}, .samples = block.samples()};
   for (size_t k = 0; k < outputs.size(); ++k) {

@@ -13,7 +13,7 @@ optim::OptimizerStep Replica::optimizer_step() const {
   return step;
 }
 
-void Replica::update(const SumOverParts& sum) {
+void Replica::update(const SumOverPipeline& sum) {
   const InPhase updating(clock_, Phase::optimizer);
   optim::OptimizerStep step = optimizer_step();
   model_->for_gradients([&](int64_t begin, const Tensor& gradients) {
@@ -45,6 +45,13 @@ void Replica::end_update() {
   const InPhase updating(clock_, Phase::optimizer);
   if (average_) average_->follow(model_->weights());
   if (loss_scale_) loss_scale_->adapt();
+}
+
+void Replica::update_and_publish(const std::function<void()>& update) {
+  exchange_.stamp(StepExchange::Point::reduced);
+  update();
+  exchange_.stamp(StepExchange::Point::updated);
+  exchange_.publish();
 }
 
 }  // namespace dptrain::parallel

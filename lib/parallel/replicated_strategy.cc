@@ -23,15 +23,16 @@ int64_t most_at_once(const StrategyContext& context) {
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int)>& optimizer_on)
     : ReplicatedStrategy(context, [&](int world_rank) {
         const int rank = world_rank - context.own_ranks().begin;
-        return ReplicaPart{.duties = {.updates = optimizer_on(rank), .averages = world_rank == 0}};
+        return ReplicaAssignment{.duties = {.updates = optimizer_on(rank), .averages = world_rank == 0}};
       }) {}
 
-ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<ReplicaPart(int)>& part_on)
+ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context,
+                                       const std::function<ReplicaAssignment(int)>& assignment_of)
     : team_(context.team),
       split_(context.split ? *context.split : BatchSplit::even(team_.world_size())),
       shards_(context.shards > 0 ? shard_runs(context.shards, team_.world_size()) : std::vector<ShardRun>()),
       most_at_once_(most_at_once(context)),
-      part_communicators_(static_cast<size_t>(team_.size())),
+      same_stages_communicators_(static_cast<size_t>(team_.size())),
       replicas_(static_cast<size_t>(team_.size())),
       statistics_(replicas_.size()),
       samples_(replicas_.size()),
@@ -47,26 +48,26 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
   const bool local = planted_ == PlantedFault::local_statistics;
   const BatchNormMode batch_norm = local ? BatchNormMode::local : context.batch_norm;
   spec.first_statistics = batch_norm == BatchNormMode::first;
-  std::vector<ReplicaPart> parts;
-  for (int rank = 0; rank < world_size(); ++rank) parts.push_back(part_on(rank));
-  form_part_groups(parts);
+  std::vector<ReplicaAssignment> assignments;
+  for (int rank = 0; rank < world_size(); ++rank) assignments.push_back(assignment_of(rank));
+  form_same_stages_groups(assignments);
   team_.run("start", [&](int rank) {
-    const ReplicaPart& part = parts[static_cast<size_t>(first_rank() + rank)];
+    const ReplicaAssignment& assigned = assignments[static_cast<size_t>(first_rank() + rank)];
     ReplicaSpec of_rank = spec;
-    of_rank.part = part.stages;
+    of_rank.stages = assigned.stages;
     if (!shards_.empty()) of_rank.shards = shards_[static_cast<size_t>(first_rank() + rank)];
-    replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), of_rank, part.duties);
-    if (part.place) part.place(replica(rank), team_.communicator(rank));
+    replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), of_rank, assigned.duties);
+    if (assigned.place) assigned.place(replica(rank), team_.communicator(rank));
     replica(rank).suffer(context.faults, first_rank() + rank);
     statistics_[static_cast<size_t>(rank)] =
-        std::make_unique<SharedStatistics>(batch_norm, part_communicator(rank), replica(rank));
+        std::make_unique<SharedStatistics>(batch_norm, same_stages_communicator(rank), replica(rank));
   });
 }
 
-void ReplicatedStrategy::form_part_groups(const std::vector<ReplicaPart>& parts) {
+void ReplicatedStrategy::form_same_stages_groups(const std::vector<ReplicaAssignment>& assignments) {
   const RankRun here{first_rank(), first_rank() + ranks()};
-  const auto stages_of = [&](int rank) { return parts[static_cast<size_t>(rank)].stages; };
-  std::vector<bool> grouped(parts.size());
+  const auto stages_of = [&](int rank) { return assignments[static_cast<size_t>(rank)].stages; };
+  std::vector<bool> grouped(assignments.size());
   for (int rank = 0; rank < world_size(); ++rank) {
     if (grouped[static_cast<size_t>(rank)]) continue;
     std::vector<int> alike;
@@ -78,7 +79,7 @@ void ReplicatedStrategy::form_part_groups(const std::vector<ReplicaPart>& parts)
       grouped[static_cast<size_t>(alike[i])] = true;
       if (!here.contains(alike[i])) continue;
       const int own = alike[i] - here.begin;
-      part_communicators_[static_cast<size_t>(own)] = members.empty() ? &team_.communicator(own) : members[i];
+      same_stages_communicators_[static_cast<size_t>(own)] = members.empty() ? &team_.communicator(own) : members[i];
     }
   }
 }
@@ -135,6 +136,30 @@ std::vector<Device*> ReplicatedStrategy::part_devices() {
   for (int rank = 0; rank < ranks(); ++rank)
     std::ranges::copy(replica(rank).part_devices(), std::back_inserter(devices));
   return devices;
+}
+
+int64_t ReplicatedStrategy::RankStep::samples() const {
+  int64_t samples = 0;
+  for (const BatchPart* part : parts) samples += part->samples();
+  return samples;
+}
+
+void ReplicatedStrategy::make_step(StepsUnderWay& steps, std::shared_ptr<const Batch> batch, const StepNumbers& numbers,
+                                   std::function<void(const RankStep&)> give) {
+  count_samples(*batch);
+  steps.give(numbers, [this, batch = std::move(batch), numbers, give = std::move(give)](int rank) {
+    const RankStep step{.rank = rank,
+                        .replica = replica(rank),
+                        .batch = *batch,
+                        .parts = parts_of(*batch, rank),
+                        .number = numbers.step};
+    const InPhase computing(step.replica.clock(), Phase::compute);
+    step.replica.begin_step(step.parts, numbers, totals_on(step));
+    statistics(rank).begin_step(batch->samples);
+    give(step);
+    statistics(rank).end_step(step.parts, batch->samples);
+    end_step(rank);
+  });
 }
 
 RankCosts ReplicatedStrategy::take_costs(int rank) {

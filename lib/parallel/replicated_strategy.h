@@ -6,12 +6,13 @@
 
 #include "parallel/comm_buffer.h"
 #include "parallel/shared_statistics.h"
+#include "parallel/steps_under_way.h"
 #include "parallel/strategy.h"
 
 namespace dptrain::parallel {
 
 /// What a device has of a replica, and does.
-struct ReplicaPart {
+struct ReplicaAssignment {
   ReplicaDuties duties = {};
   nn::StageRanges stages = {{}};
   /// Of duties that leave it to whoever gives them: places a replica's model. May be empty.
@@ -21,6 +22,7 @@ struct ReplicaPart {
 /// What strategies with a replica on every device, or a part of one, share: the team of ranks, evaluation, costs.
 class ReplicatedStrategy : public Strategy {
  public:
+  std::vector<Device*> batch_devices() override { return part_devices(); }
   std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) override;
   void set_split(const BatchSplit& split) override;
   BatchSplit batch_split() override { return shards_.empty() ? split_ : BatchSplit::even(shards_.back().end); }
@@ -47,7 +49,8 @@ class ReplicatedStrategy : public Strategy {
   /// `optimizer_on`: whether a rank of this process updates weights itself.
   ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int rank)>& optimizer_on);
   /// The same of replicas in parts, of ranks of the world.
-  ReplicatedStrategy(const StrategyContext& context, const std::function<ReplicaPart(int world_rank)>& part_on);
+  ReplicatedStrategy(const StrategyContext& context,
+                     const std::function<ReplicaAssignment(int world_rank)>& assignment_of);
 
   RankTeam& team() { return team_; }
   const BatchSplit& split() const { return split_; }
@@ -61,9 +64,24 @@ class ReplicatedStrategy : public Strategy {
   /// Where each part of a micro-batch is loaded, rank by rank.
   std::vector<Device*> part_devices();
   /// A rank's end of the communicator of those ranks that have the same part of the model.
-  Communicator& part_communicator(int rank) { return *part_communicators_[static_cast<size_t>(rank)]; }
+  Communicator& same_stages_communicator(int rank) { return *same_stages_communicators_[static_cast<size_t>(rank)]; }
   /// What batch norms share, at the beginning of a step on a rank, and once its forward passes have been given.
   SharedStatistics& statistics(int rank) { return *statistics_[static_cast<size_t>(rank)]; }
+  /// A step as a rank makes it.
+  struct RankStep {
+    int rank;
+    Replica& replica;
+    const Batch& batch;
+    StepParts parts;  ///< the rank's own
+    int64_t number;   ///< from 1
+    int64_t samples() const;
+  };
+  /// Has every rank make a step on its own parts of a batch. `give` gives a rank's device the work; the step is begun
+  /// there before that, and ended behind it.
+  void make_step(StepsUnderWay& steps, std::shared_ptr<const Batch> batch, const StepNumbers& numbers,
+                 std::function<void(const RankStep&)> give);
+  /// What a rank divides its losses by.
+  virtual StepTotals totals_on(const RankStep& step) const { return totals_of(step.batch); }
   /// The end of a step on a rank: all that it does there has been given to the device, results published last.
   void end_step(int rank);
   /// The values of each rank's own running statistics, by rank of the world: on the process that has rank 0. Blocks.
@@ -80,9 +98,9 @@ class ReplicatedStrategy : public Strategy {
   /// Where what is evaluated isn't what is trained, as a moving average of the weights: makes it every replica's
   /// weights, and the next time the weights again. Called on every rank's thread.
   virtual void swap_average(int rank);
-  /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
-  /// on every rank's thread.
-  virtual void share_weights(int rank) = 0;
+  /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Where
+  /// every rank makes the same updates only the running statistics do. Called on every rank's thread.
+  virtual void share_weights(int rank) { broadcast_from_first(rank, replica(rank).model().running_states()); }
   /// Where a step's update is made in the course of the next one: makes what is left of it. Called on every rank's
   /// thread before anybody looks at its weights.
   virtual void finish_updates(int) {}
@@ -127,16 +145,16 @@ class ReplicatedStrategy : public Strategy {
   void gather_blocks(int rank, std::vector<StepResults>& results);
   /// Keeps a rank's results of the steps that it is done with; with `all` waits for those under way on its device.
   void keep_results(int rank, bool all);
-  /// `parts`: by rank of the world.
-  void form_part_groups(const std::vector<ReplicaPart>& parts);
+  /// `assignments`: by rank of the world.
+  void form_same_stages_groups(const std::vector<ReplicaAssignment>& assignments);
   /// Ranks of this world with a loss in this step that isn't finite, where some have finite ones; by `results_`.
   std::vector<int> diverged_ranks(const std::vector<StepResults>& of_ranks) const;
 
   RankTeam team_;
   BatchSplit split_;
-  std::vector<ShardRun> shards_;                   ///< that each rank of the world computes; empty: no shards
-  int64_t most_at_once_;                           ///< samples that a device may evaluate at once; 0: any number
-  std::vector<Communicator*> part_communicators_;  ///< by rank
+  std::vector<ShardRun> shards_;                          ///< that each rank of the world computes; empty: no shards
+  int64_t most_at_once_;                                  ///< samples that a device may evaluate at once; 0: any number
+  std::vector<Communicator*> same_stages_communicators_;  ///< by rank
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<std::unique_ptr<SharedStatistics>> statistics_;
   std::vector<int64_t> samples_;

@@ -1,5 +1,7 @@
 #include "parallel/sharded_replica.h"
 
+#include "parallel/idle_devices.h"
+
 namespace dptrain::parallel {
 namespace {
 
@@ -19,10 +21,7 @@ OwnedUpdates::OwnBuffers own_buffers(const ShardedWeights& weights, const Tensor
 
 /// ShardedPass::Options::apart, which all ranks call where one of them has to.
 std::function<void()> apart_on(Device& device, Communicator& communicator) {
-  return [&device, &communicator] {
-    device.synchronize();
-    communicator.barrier();
-  };
+  return [&device, &communicator] { wait_until_all_idle(device, communicator); };
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ void SharedStatistics::sum(const Tensor& values) {
 }
 
 void SharedStatistics::begin_step(int64_t samples) {
-  is_known_ = !known_samples_.insert(samples).second;
+  note_size(samples);
   if (!shares(BatchNormMode::first) || replica_.has_shards()) return;
   const InPhase communicating(replica_.clock(), Phase::communication);
   communicator_.broadcast(comm_buffer(running()), 0);

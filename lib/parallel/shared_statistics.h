@@ -40,6 +40,8 @@ class SharedStatistics final : public autograd::SumOverDevices {
 
   /// Before the forward passes of a step over so many samples of all ranks.
   void begin_step(int64_t samples);
+  /// The same where replicas have the first one's running statistics anyway.
+  void note_size(int64_t samples) { is_known_ = !known_samples_.insert(samples).second; }
   /// After them. Where replicas compute logical shards, the running statistics are parts of a sum over ranks, which is
   /// added up. `parts`: this rank's of the step; `samples`: of all ranks.
   void end_step(const StepParts& parts, int64_t samples);

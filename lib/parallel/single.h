@@ -2,7 +2,6 @@
 
 #include "base/check.h"
 #include "parallel/replicated_strategy.h"
-#include "parallel/steps_under_way.h"
 
 namespace dptrain::parallel {
 
@@ -13,13 +12,12 @@ class Single final : public ReplicatedStrategy {
       : ReplicatedStrategy(
             context,
             [](int) {
-              return ReplicaPart{.duties = {.updates = true, .averages = true, .gradients_held_by = kGradients}};
+              return ReplicaAssignment{.duties = {.updates = true, .averages = true, .gradients_held_by = kGradients}};
             }),
         steps_(team(), context.replica.steps_in_flight) {
     DPTRAIN_CHECK(ranks() == 1, "single on {} devices", ranks());
   }
 
-  std::vector<Device*> batch_devices() override { return part_devices(); }
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
 
  private:

@@ -29,7 +29,7 @@ std::vector<StepResults> PipelineStages::evaluate(const PipelineStep& step, cons
     }
     const BatchPart& block = reads_images ? with_images : part_of(action.micro_batch);
     Tape tape(Tape::Mode::forget);
-    const Replica::Samples samples = replica_.uploaded(block, at.position.units);
+    const ModelSamples samples = replica_.reader().uploaded(block, at.position.units);
     const Variable x =
         tape.input(at.previous ? inbox_of(*at.previous).receive(*at.previous, action.micro_batch).value : samples.x);
     const auto outputs = replica_.evaluation_outputs(x, samples, at.position.units);

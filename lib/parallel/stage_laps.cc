@@ -6,7 +6,13 @@ namespace dptrain::parallel {
 
 StageLaps::StageLaps(Device& device, size_t stages)
     : laps_(Tensor::zeros(device, {static_cast<int64_t>(1 + kOfStage * stages)},
-                          {.dtype = DType::i64, .purpose = MemoryPurpose::workspace})) {}
+                          {.dtype = DType::i64, .purpose = MemoryPurpose::workspace})) {
+  // A kernel is loaded where it is first launched, which may wait for all that the GPU was given: not for messages of a
+  // step, of which none is under way yet.
+  begin_step();
+  add(0, Of::waiting);
+  laps_.fill_zero();
+}
 
 void StageLaps::begin_step() { ops::stamp_time(laps_, 0); }
 

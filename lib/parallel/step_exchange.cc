@@ -27,6 +27,7 @@ void StepExchange::reserve(int64_t value_bytes, int64_t rows) {
   if (value_bytes <= held_values && result_bytes(rows) <= held_results) return;
   while (!under_way_.empty()) finish_oldest();
   ++generation_;
+  const std::shared_ptr<void> recording_off = device_.keep_recording_off();
   const TensorOptions bytes{.dtype = DType::u8, .purpose = MemoryPurpose::workspace};
   block_ = Tensor::empty(device_, {grown(held_values, value_bytes)}, bytes);
   kept_ = Tensor::zeros(device_, {grown(held_results, result_bytes(rows))}, bytes);

@@ -13,22 +13,26 @@ const char* StepRecorder::range_name(How how) {
   return "step: replay";
 }
 
-StepRecorder::How StepRecorder::run(int part, const Signature& signature, const Give& give) {
+StepRecorder::How StepRecorder::run(Section section, const Signature& signature, const Give& give) {
   if (!device_.can_record()) return do_now(give);
-  const auto found = parts_.find({part, signature});
-  How how = found == parts_.end() ? How::done : !found->second ? How::recorded : How::replayed;
+  const auto found = sections_.find({section, signature});
+  How how = found == sections_.end() ? How::done : !found->second ? How::recorded : How::replayed;
   if (agree_) how = agree_(how);
   const DeviceRange range(device_, range_name(how));
   if (how == How::done) {
     const PoolInUse pool(device_.allocator(), MemoryPool::recorded);
+    // Another replica on the GPU may be about to record, and its work would be timed with this one's. Ranks that agree
+    // have a GPU each, and may wait for each other in `give`.
+    const std::shared_ptr<void> recording_off = agree_ ? nullptr : device_.keep_recording_off();
     give(how);
-    parts_.try_emplace({part, signature});
+    if (recording_off) device_.synchronize();
+    sections_.try_emplace({section, signature});
     return how;
   }
-  std::optional<RecordedPart>& recorded = found->second;
+  std::optional<RecordedSection>& recorded = found->second;
   if (how == How::recorded) {
     const PoolInUse pool(device_.allocator(), MemoryPool::recorded);
-    RecordedPart::make_room(device_);
+    RecordedSection::make_room(device_);
     // Nobody gives memory back while others record on the same GPU.
     if (agree_) agree_(how);
     recorded.emplace(device_, device_.allocator().in_use(), [&] { give(how); });

@@ -218,7 +218,7 @@ struct StrategySpec {
   /// Of a key-value store on servers: how many processes of several are servers alone; 0: each holds one.
   std::optional<int> store_servers = {};
   std::optional<int64_t> max_staleness = {};                                  ///< of its workers, in steps
-  CompressionOptions::Method compression = CompressionOptions::Method::none;  ///< of what devices exchange
+  CompressionOptions::Method compression = CompressionOptions::Method::none;  ///< of gradients
   bool deals_out_weights = false;                                             ///< no device has all of a model's
   bool defers_updates = false;                   ///< a step's update is made in the course of the next one
   bool in_step = true;                           ///< whether all processes train the same step at a time

@@ -19,6 +19,9 @@ clean_tree() {
   printf '#include <dnnl.hpp>\n' > "$tree/lib/ops/onednn.cc"
   printf '#!/usr/bin/env bash\n# Usage: scripts/a.sh\nset -euo pipefail\n' > "$tree/scripts/a.sh"
   chmod +x "$tree/scripts/a.sh"
+  mkdir -p "$tree/docs"
+  printf '# A page\n\n## Two `words`\n\n[here](#two-words), [there](../README.md#a-page)\n' > "$tree/docs/a.md"
+  printf '# A page\n\n[docs](docs/a.md#two-words), [folder](docs), [far](https://a.b/c#d)\n' > "$tree/README.md"
   cat > "$tree/lib/CMakeLists.txt" << 'END'
 dptrain_floor(base)
 dptrain_floor(config FLOORS base VENDOR yaml)
@@ -64,7 +67,7 @@ plant() {
 }
 
 clean_tree
-for check in layers vendor_headers sockets configure format words; do
+for check in layers vendor_headers sockets configure format words links; do
   passes "$check"
 done
 
@@ -160,6 +163,16 @@ sed -i '/pipefail/d' "$tree/scripts/a.sh"
 fires words "scripts/a.sh: no 'set -euo pipefail'"
 plant scripts/a.sh 'if then'
 fires words "scripts/a.sh: bash can't parse it"
+
+plant README.md '[a](docs/b.md)'
+fires links 'README.md:4: the link docs/b.md leads nowhere: no file docs/b.md'
+plant docs/a.md '[a](#three-words), [b](../README.md)'
+fires links 'docs/a.md:6: the link #three-words leads nowhere: docs/a.md has no heading'
+plant docs/a.md '[a](../README.md#two-words)'
+fires links 'docs/a.md:6: the link ../README.md#two-words leads nowhere: README.md has no heading'
+plant docs/a.md '    [a](b.md)'
+passes links
+clean_tree
 
 echo "$count violations planted"
 exit "$bad"

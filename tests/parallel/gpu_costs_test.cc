@@ -110,7 +110,7 @@ TEST_F(CudaCosts, StepsThatImagesComeWithAreReplayed) {
     const BatchPart part = load_part(*data.train, std::vector<int64_t>{step, 1000 + step, 7, 1999}, *device);
     const StepParts parts = {&part};
     replica.begin_step(parts, {.step = step, .epoch = 1, .learning_rate = 0}, {.counts = {4}, .samples = 4});
-    hows.push_back(replica.run_part(0, parts, [&](How) {
+    hows.push_back(replica.run_section(StepRecorder::Section::passes, parts, [&](How) {
       replica.forward_backward(parts, {});
       replica.update();
       replica.exchange().publish();

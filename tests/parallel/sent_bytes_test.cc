@@ -1,5 +1,5 @@
-// What data_parallel and hybrid send in a step, of all devices together, to the byte: the formulas of
-// docs/strategies.md, with sizes that are worked out here.
+// Bytes that all devices of data_parallel and hybrid send together in a step, exactly: the formulas of
+// docs/strategy-details.md, with sizes that are worked out here.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -7,7 +7,7 @@
 #include "device/cuda_probe.h"
 #include "ops/delay.h"
 #include "parallel/gpu_strategies.h"
-#include "parallel/recorded_part.h"
+#include "parallel/recorded_section.h"
 
 namespace dptrain::parallel {
 namespace stage_laps_test {
@@ -34,7 +34,7 @@ class CudaStageLaps : public ::testing::Test {
 TEST_F(CudaStageLaps, AreAddedUpByStage) {
   using Of = StageLaps::Of;
   StageLaps laps(*device_, 2);
-  RecordedPart backward(*device_, device_->allocator().in_use(), [&] {
+  RecordedSection backward(*device_, device_->allocator().in_use(), [&] {
     laps.add(0, Of::waiting);
     ops::delay(late_);
     ops::delay(late_);

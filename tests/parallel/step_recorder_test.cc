@@ -26,7 +26,7 @@ TEST_P(StepRecording, EveryRunDoesTheWork) {
   StepRecorder recorder(*device_);
   int given = 0;
   for (int run = 0; run < 5; ++run) {
-    recorder.run(0, {7}, [&](How) {
+    recorder.run(StepRecorder::Section::passes, {7}, [&](How) {
       ++given;
       ops::add_into(sum, ops::add(step, step));
     });
@@ -40,9 +40,9 @@ TEST_P(StepRecording, OtherSignaturesAndPartsAreRecordedApart) {
                ten = tensor_of(*device_, {1}, {10});
   StepRecorder recorder(*device_);
   for (int run = 0; run < 4; ++run) {
-    recorder.run(0, {1}, [&](How) { ops::add_into(sum, one); });
-    recorder.run(0, {2}, [&](How) { ops::add_into(sum, ten); });
-    recorder.run(1, {1}, [&](How) { ops::add_into(sum, ten); });
+    recorder.run(StepRecorder::Section::passes, {1}, [&](How) { ops::add_into(sum, one); });
+    recorder.run(StepRecorder::Section::passes, {2}, [&](How) { ops::add_into(sum, ten); });
+    recorder.run(StepRecorder::Section::end, {1}, [&](How) { ops::add_into(sum, ten); });
   }
   EXPECT_EQ(sum.values(), (std::vector<float>{84}));
 }
@@ -51,11 +51,11 @@ TEST_P(StepRecording, WhatIsAllocatedAfterwardsIsNotWrittenOver) {
   const Tensor out = Tensor::zeros(*device_, {1000}), x = tensor_of(*device_, {1000}, std::vector<float>(1000, 1.f));
   StepRecorder recorder(*device_);
   const auto twice = [&](How) { ops::add_into(out, ops::add(x, x)); };
-  for (int run = 0; run < 3; ++run) recorder.run(0, {}, twice);
+  for (int run = 0; run < 3; ++run) recorder.run(StepRecorder::Section::passes, {}, twice);
   // The recorded temporary is free, as far as its tensor goes; nobody else may get its memory.
   std::vector<Tensor> kept;
   for (int i = 0; i < 4; ++i) kept.push_back(tensor_of(*device_, {1000}, std::vector<float>(1000, 5.f)));
-  recorder.run(0, {}, twice);
+  recorder.run(StepRecorder::Section::passes, {}, twice);
   for (const Tensor& tensor : kept) EXPECT_EQ(tensor.values(), std::vector<float>(1000, 5.f));
   EXPECT_EQ(out.values(), std::vector<float>(1000, 8.f));
 }
@@ -67,7 +67,7 @@ TEST_P(StepRecording, WhatTheFirstRunAloneNeededIsGivenBack) {
   CachingAllocator& allocator = device_->allocator();
   StepRecorder recorder(*device_);
   for (int run = 0; run < 2; ++run)
-    recorder.run(0, {}, [&](How how) {
+    recorder.run(StepRecorder::Section::passes, {}, [&](How how) {
       if (how == How::done && run == 0) {
         const PoolInUse pool(allocator, MemoryPool::common);
         const Buffer tried(*device_, kLarge, MemoryPurpose::workspace);
@@ -86,7 +86,7 @@ TEST_P(StepRecording, NothingIsGivenBackWhileItLasts) {
   CachingAllocator& allocator = device_->allocator();
   StepRecorder recorder(*device_);
   for (int run = 0; run < 2; ++run)
-    recorder.run(0, {}, [&](How) {
+    recorder.run(StepRecorder::Section::passes, {}, [&](How) {
       if (run == 1) {
         const PoolInUse pool(allocator, MemoryPool::common);
         { const Buffer tried(*device_, kLarge, MemoryPurpose::workspace); }
@@ -112,8 +112,8 @@ TEST_P(StepRecording, AFailureWhileRecordingLeavesTheDeviceUsable) {
     ops::add(x, x);
     if (++runs == 2) throw std::runtime_error("second");
   };
-  recorder.run(0, {}, failing);
-  EXPECT_THROW(recorder.run(0, {}, failing), std::runtime_error);
+  recorder.run(StepRecorder::Section::passes, {}, failing);
+  EXPECT_THROW(recorder.run(StepRecorder::Section::passes, {}, failing), std::runtime_error);
   EXPECT_EQ(ops::add(x, x).values(), (std::vector<float>{2, 4, 6}));
 }
 
@@ -130,7 +130,8 @@ TEST_P(StepRecording, RanksGoAsFarAsTheLeastOfThem) {
     ++asked[run];
     return std::min(how, least[run]);
   });
-  for (; run < least.size(); ++run) told.push_back(recorder.run(0, {}, [&](How) { ops::add_into(sum, one); }));
+  for (; run < least.size(); ++run)
+    told.push_back(recorder.run(StepRecorder::Section::passes, {}, [&](How) { ops::add_into(sum, one); }));
   EXPECT_EQ(sum.values(), (std::vector<float>{7}));
   if (!device_->can_record()) least.assign(least.size(), How::done);
   EXPECT_EQ(told, least);

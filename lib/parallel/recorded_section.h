@@ -11,10 +11,10 @@ namespace dptrain::parallel {
 
 /// Work that a device has recorded, with the memory that it takes and what timelines show of it. Used by the device's
 /// rank thread.
-class RecordedPart {
+class RecordedSection {
  public:
   /// Records what `give` gives to the device. `idle`: bytes in use where nothing of what is recorded is under way.
-  RecordedPart(Device& device, const MemoryCounts& idle, const std::function<void()>& give);
+  RecordedSection(Device& device, const MemoryCounts& idle, const std::function<void()>& give);
   /// Gives all of it to the device.
   void run();
 

@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "parallel/data_parallel.h"
+#include "parallel/ddp.h"
+#include "parallel/strategy_config.h"
+
+namespace dptrain::parallel {
+namespace {
+
+/// With `inside: data_parallel` only the first device of a process is a rank: refuses options of ranks.
+void refuse_inside(ConfigReader& options, const Ddp::Options& ddp) {
+  const BucketOptions usual;
+  const auto refuse = [&](const char* key, const std::string& got) {
+    options.mistake(key, "with inside: data_parallel all gradients are summed at once, after backward, expected none",
+                    got, "leave it out, or write inside: none");
+  };
+  if (ddp.buckets.bucket_mb != usual.bucket_mb) refuse("bucket_mb", fmt::format("{}", ddp.buckets.bucket_mb));
+  if (ddp.buckets.first_bucket_mb != usual.first_bucket_mb)
+    refuse("first_bucket_mb", fmt::format("{}", ddp.buckets.first_bucket_mb));
+  if (ddp.buckets.overlap != usual.overlap) refuse("overlap", "false");
+  if (ddp.buckets.defer_updates) refuse("overlap", "next_forward");
+  if (ddp.find_unused)
+    options.mistake("find_unused",
+                    "with inside: data_parallel no parameter without a gradient is an error, expected none", "true",
+                    "leave it out, or write inside: none");
+  if (ddp.shard_optimizer || ddp.compress.method != CompressionOptions::Method::none)
+    options.mistake("inside", "sharded optimizers and compressed sums take every device as a rank, expected none",
+                    "data_parallel", "leave it out, or them");
+}
+
+}  // namespace
+
+StrategySpec read_ddp(ConfigReader& options, const StrategyRequest& request) {
+  StrategySpec spec{.name = {}, .make = {}, .parts = request.devices, .over_processes = true};
+  Ddp::Options ddp;
+  BucketOptions& buckets = ddp.buckets;
+  if (!options.word("bucket_mb", "auto", true))
+    buckets.bucket_mb = options.number("bucket_mb", {},
+                                       {.min = 0,
+                                        .max = kMostMb,
+                                        .exclusive_min = true,
+                                        .help = "MiB of gradients that are reduced together; auto: at most 25, and the "
+                                                "last bucket at most a tenth of all"});
+  buckets.first_bucket_mb = options.number("first_bucket_mb", buckets.first_bucket_mb,
+                                           {.min = 0,
+                                            .max = kMostMb,
+                                            .exclusive_min = true,
+                                            .help = "MiB of the first bucket, so that reducing begins early"});
+  buckets.defer_updates = options.word("overlap", "next_forward", false);
+  if (!buckets.defer_updates)
+    buckets.overlap = options.boolean("overlap", true,
+                                      "reduce while backward still runs; next_forward: and while the next step's "
+                                      "forward pass does, first layers first");
+  spec.defers_updates = buckets.defer_updates;
+  ddp.find_unused = options.boolean("find_unused", false,
+                                    "parameters that a step's loss doesn't depend on are not an error: their gradient "
+                                    "is zero");
+  ddp.shard_optimizer = options.boolean("shard_optimizer", false,
+                                        "each device has optimizer state for its part of the weights alone (ZeRO-1)");
+  ddp.compress = read_compression(options, request.devices);
+  spec.compression = ddp.compress.method;
+  const std::vector<std::string> insides = {"none", "data_parallel"};
+  const bool is_inside =
+      options.one_of("inside", insides, insides[0],
+                     "what a process does over its own devices: none, each is a rank of ddp; data_parallel, the first "
+                     "one shares out the process's samples, gathers the outputs and updates") == insides[1];
+  if (ddp.shard_optimizer && ddp.compress.method != CompressionOptions::Method::none)
+    options.mistake("compress", "gradients of a sharded optimizer go to their owners alone, expected none",
+                    compression_name(ddp.compress.method), "leave it out, or write shard_optimizer: false");
+  if (ddp.shard_optimizer && buckets.defer_updates)
+    options.mistake("overlap", "a sharded optimizer updates with its step, expected true or false", "next_forward",
+                    "write overlap: true, or shard_optimizer: false");
+  if (is_inside) {
+    refuse_inside(options, ddp);
+    spec.make = [](const StrategyContext& context) {
+      return std::make_unique<DataParallel>(context, DataParallel::Options{});
+    };
+  } else {
+    spec.make = [ddp](const StrategyContext& context) { return std::make_unique<Ddp>(context, ddp); };
+  }
+  return spec;
+}
+
+}  // namespace dptrain::parallel

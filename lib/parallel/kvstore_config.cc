@@ -1,0 +1,64 @@
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "parallel/kvstore.h"
+#include "parallel/strategy_config.h"
+
+namespace dptrain::parallel {
+namespace {
+
+constexpr int kMostServers = 1024;
+
+}  // namespace
+
+StrategySpec read_kvstore(ConfigReader& options, const StrategyRequest& request) {
+  StoreOptions store;
+  using Type = StoreOptions::Type;
+  std::vector<std::string> types;
+  const std::vector<std::string> placements = {"balanced", "round_robin"};
+  for (const Type type : {Type::device, Type::local, Type::dist_sync, Type::dist_device_sync, Type::dist_async})
+    types.emplace_back(store_type_name(type));
+  const std::string type =
+      options.one_of("type", types, "device",
+                     "where keys are summed and updated: on the devices, in host memory, or on servers over all "
+                     "processes, each of which first adds up what its devices push, in host memory or on them; "
+                     "dist_async updates without waiting for the other processes");
+  for (const Type other : {Type::local, Type::dist_sync, Type::dist_device_sync, Type::dist_async})
+    if (type == store_type_name(other)) store.type = other;
+  const bool local = store.type == Type::local;
+  if (store.is_dist() || options.describing())
+    store.servers = static_cast<int>(options.integer(
+        "servers", 0,
+        {.min = 0,
+         .max = kMostServers,
+         .help = "of types dist_*: the last so many processes are servers alone, and one more the scheduler; 0: each "
+                 "process has a server"}));
+  if (store.is_asynchronous() || options.describing())
+    store.max_staleness = options.optional_integer(
+        "max_staleness",
+        {.min = 0,
+         .max = kMostSteps,
+         .help = "of type dist_async: steps that a process may be ahead of the slowest one; by default "
+                 "any number"});
+  // Host memory is one place: the option isn't there then.
+  if (!local || options.has("placement")) {
+    const std::string placement = options.one_of("placement", placements, "balanced",
+                                                 "of keys over devices: by bytes, or key number modulo devices");
+    if (placement == "round_robin") store.placement = Placement::round_robin;
+    if (local)
+      options.mistake("placement", "expected none with type: local, whose keys all lie in host memory", placement,
+                      "leave it out, or write type: device");
+  }
+  return {.name = {},
+          .make = [store](const StrategyContext& context) { return std::make_unique<KvStore>(context, store); },
+          .parts = request.devices,
+          .over_processes = !local,
+          .by_process = store.is_dist(),
+          .store_servers = store.is_dist() ? std::optional(store.servers) : std::nullopt,
+          .max_staleness = store.max_staleness,
+          .in_step = !store.is_asynchronous()};
+}
+
+}  // namespace dptrain::parallel
