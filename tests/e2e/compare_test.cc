@@ -35,7 +35,7 @@ class CompareTest : public testing::CommandTest {
   }
 };
 
-/// The example of docs/strategies.md, whose outputs are small.
+/// The example of docs/strategy-details.md, whose outputs are small.
 TEST_F(CompareTest, PyramidNetsMemoryIsAlikeOnAllDevicesOfDataParallel) {
   const Finished finished = run({"compare",
                                  "--config",

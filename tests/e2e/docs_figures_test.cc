@@ -95,7 +95,8 @@ std::string in_thousands(int64_t number) {
   return digits;
 }
 
-/// docs/strategies.md: its commands are run as they stand there, and its figures are read out of it.
+/// docs/strategies.md and the pages that belong to it: their commands are run as they are written there, and their
+/// figures are read out of them.
 class StrategiesPageTest : public testing::CommandTest {
  protected:
   /// The commands of the one block of code that has these words, but for what prints with jq.
@@ -164,12 +165,18 @@ class StrategiesPageTest : public testing::CommandTest {
     return {all.begin(), all.end()};
   }
 
+  /// The page that everything else here is about, from now on.
+  void read_page(const std::string& file) { page_ = testing::text_of(testing::source_file(file)); }
   void expect_on_page(const std::string& words) const { EXPECT_NE(page_.find(words), std::string::npos) << words; }
 
-  const std::string page_ = testing::text_of(testing::source_file("docs/strategies.md"));
+  static constexpr const char* kDetails = "docs/strategy-details.md";
+  static constexpr const char* kSharing = "docs/sharing-a-batch.md";
+  static constexpr const char* kComparing = "docs/comparing.md";
+  std::string page_;
 };
 
 TEST_F(StrategiesPageTest, WhoHoldsWhat) {
+  read_page("docs/strategies.md");
   run_commands("--out runs/bert ", "--quiet");
   std::map<std::string, std::set<std::string>> written, computed;
   for (const std::string name :
@@ -192,10 +199,12 @@ TEST_F(StrategiesPageTest, WhoHoldsWhat) {
   const auto collectives = [&](const std::string& name) {
     return last_metrics("runs/bert/" + name)["comm"]["collectives"].get<int64_t>();
   };
+  read_page(kDetails);
   expect_on_page(fmt::format("({} collectives in place of {}\n", collectives("sharded"), collectives("kvstore")));
 }
 
 TEST_F(StrategiesPageTest, WhatDataParallelSends) {
+  read_page(kDetails);
   run_commands("--out runs/outputs ", "--quiet");
   const std::string anchor = "| model | run | peak MB |";
   const auto expect_sent = [&](const std::string& row, const std::string& out) {
@@ -208,6 +217,7 @@ TEST_F(StrategiesPageTest, WhatDataParallelSends) {
 }
 
 TEST_F(StrategiesPageTest, WhereAdamsStateAndOutputsAre) {
+  read_page(kDetails);
   const std::string loop = "for config in bert_data_parallel_4gpu";
   std::istringstream printed(run_commands(loop).out), told(page_.substr(page_.find("    [", page_.find(loop))));
   for (int config = 0; config < 3; ++config) {
@@ -223,6 +233,7 @@ TEST_F(StrategiesPageTest, WhereAdamsStateAndOutputsAre) {
 }
 
 TEST_F(StrategiesPageTest, WhatASplitSharesOut) {
+  read_page(kSharing);
   std::istringstream lines(commands_with("'split=[0.7, 0.3]'"));
   for (std::string line; std::getline(lines, line);)
     if (line.find("split=[") != std::string::npos) run_lines(line, "");
@@ -233,6 +244,7 @@ TEST_F(StrategiesPageTest, WhatASplitSharesOut) {
 }
 
 TEST_F(StrategiesPageTest, WhatSchedulesSend) {
+  read_page(kDetails);
   run_commands("--out runs/schedules ", "--quiet");
   for (const std::string name : {"gpipe", "1f1b", "zero_bubble", "interleaved"}) {
     expect_megabytes(cells("| run | samples/s | waits", "| `" + name + "` |")[4],
@@ -242,6 +254,7 @@ TEST_F(StrategiesPageTest, WhatSchedulesSend) {
 }
 
 TEST_F(StrategiesPageTest, WhatPlacementsHold) {
+  read_page(kDetails);
   run_commands("for placement in balanced round_robin", "--quiet");
   for (const std::string placement : {"balanced", "round_robin"}) {
     const auto row = cells("| `placement` | `kvstore.bytes` |", "| `" + placement + "` |");
@@ -254,6 +267,7 @@ TEST_F(StrategiesPageTest, WhatPlacementsHold) {
 }
 
 TEST_F(StrategiesPageTest, HowTrainingsUnderAMemoryLimitEnd) {
+  read_page(kDetails);
   const auto codes = testing::lines_of(run_commands("--set memory_limit=30000000").out);
   ASSERT_EQ(codes.size(), 4u);
   expect_on_page(fmt::format("prints {}, {}, {} and {}:", codes[0], codes[1], codes[2], codes[3]));
@@ -261,8 +275,10 @@ TEST_F(StrategiesPageTest, HowTrainingsUnderAMemoryLimitEnd) {
 
 TEST_F(StrategiesPageTest, EqualHashes) {
   const std::string fewer = "--set dataset.limit=640 --set epochs=1";
+  read_page(kComparing);
   EXPECT_EQ(hashes(run_commands("dptrain hash runs/ddp &&", fewer).out, 3).size(), 1u) << "data parallel ones";
   EXPECT_EQ(hashes(run_commands("dptrain hash runs/hybrid &&", fewer).out, 2).size(), 1u) << "replicas";
+  read_page(kSharing);
   EXPECT_EQ(hashes(run_commands("for devices in cpu:0 cpu:0-1", fewer).out, 4).size(), 1u) << "shards";
 }
 
@@ -273,7 +289,7 @@ TEST_F(DocsFiguresTest, WhatCompressionSendsIsInTheTableOfStrategies) {
            "ddp, {name: ddp, compress: bf16, as: bf16}, {name: ddp, compress: fp16, as: fp16}, {name: ddp, compress: "
            "powersgd, as: powersgd}, {name: ddp, compress: two_bit, as: two_bit}"});
   ASSERT_EQ(finished.exit, 0) << finished.err;
-  const std::string page = testing::text_of(testing::source_file("docs/strategies.md"));
+  const std::string page = testing::text_of(testing::source_file("docs/strategy-details.md"));
   for (const std::string run : {"ddp", "bf16", "fp16", "powersgd", "two_bit"}) {
     const auto last = last_metrics("compressed/" + run);
     const int64_t kept = last["devices"][0]["memory"]["communication"];
@@ -284,7 +300,7 @@ TEST_F(DocsFiguresTest, WhatCompressionSendsIsInTheTableOfStrategies) {
 }
 
 TEST_F(DocsFiguresTest, WhatBatchNormsSendIsInTheListOfStrategies) {
-  const std::string page = testing::text_of(testing::source_file("docs/strategies.md"));
+  const std::string page = testing::text_of(testing::source_file("docs/sharing-a-batch.md"));
   for (const std::string mode : {"local", "sync", "average", "first"}) {
     const testing::Finished finished = run({"--config", "resnet18_1gpu",     "--devices", "cpu:0-1",
                                             "--set",    "strategy=ddp",      "--set",     "batch_norm=" + mode,
