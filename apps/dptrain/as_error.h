@@ -6,7 +6,7 @@
 
 namespace dptrain::app {
 
-/// What any exception is to the user: its exit code and sentence.
+/// Converts any exception to the Error that the user gets: an exit code and a sentence.
 Error as_error(const std::exception& exception);
 
 }  // namespace dptrain::app

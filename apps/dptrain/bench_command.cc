@@ -47,7 +47,7 @@ std::string as_text(const std::vector<parallel::CommSpeed>& speeds, int width) {
   return text_table(columns, width);
 }
 
-/// Of a process that is alone.
+/// The places of a process that is alone.
 std::vector<train::RankPlace> places_of(const std::vector<DeviceId>& devices) {
   std::vector<train::RankPlace> places;
   for (const DeviceId& device : devices) places.push_back({.device = device.name(), .host = host_name(), .process = 0});
@@ -79,7 +79,8 @@ std::string as_json(const std::vector<train::RankPlace>& ranks, const std::vecto
   return document.dump(2) + "\n";
 }
 
-/// Each rank has two buffers at least, and all are written. `workers`: of this host.
+/// Throws if memory is too small: each rank has at least two buffers, and all of them are written. `workers`: on this
+/// host.
 void require_memory(const BenchFlags& flags, int64_t workers) {
   const double largest = *std::ranges::max_element(flags.mb) * kMiB;
   const auto memory = static_cast<double>(host_memory_bytes());
@@ -92,7 +93,7 @@ void require_memory(const BenchFlags& flags, int64_t workers) {
                       .advice = "choose smaller ones"});
 }
 
-/// What ranks of several processes are made from. Throws 71 where they have too little memory.
+/// An experiment for the ranks of several processes. Throws 71 if they have too little memory.
 train::Experiment experiment_of(const BenchFlags& flags, const train::ConfigJob& job) {
   train::Experiment experiment;
   experiment.devices = parse_device_list(flags.devices, "--devices", job.processes > 1 ? job.place_on_host() : 0);
@@ -112,7 +113,7 @@ train::Experiment experiment_of(const BenchFlags& flags, const train::ConfigJob&
 
 int bench_comm_in(JobSession& job, const BenchFlags& flags, const train::StopSignal& stop) {
   train::Experiment experiment = experiment_of(flags, job.config_job());
-  // Held against the other processes' as a configuration.
+  // The job compares this text between processes as if it were a configuration.
   job.form_training(fmt::format("mb: [{}]\nrepeats: {}\n", fmt::join(flags.mb, ", "), flags.repeats), experiment);
   const train::TrainingJob* formed = experiment.job;
   parallel::RankTeam team({.devices = experiment.devices,

@@ -5,10 +5,10 @@
 
 namespace dptrain::app {
 
-/// Runs a command whose flags have been parsed. Returns the exit code; throws Error for what goes wrong.
+/// Runs a command whose flags have been parsed. Returns the exit code; throws Error if the command fails.
 using Run = std::function<int()>;
 
-// Each adds its command's flags to `command` and returns what runs it.
+// Each function adds its command's flags to `command` and returns the function that runs the command.
 Run add_train_command(CLI::App& command);
 Run add_eval_command(CLI::App& command);
 Run add_predict_command(CLI::App& command);

@@ -42,7 +42,8 @@ struct CompareFlags {
   bool overwrite = false;
   std::vector<parallel::InjectedFault> faults;
 
-  /// One configuration under several strategies, or several configurations. Throws 64 for what is neither.
+  /// The runs to compare: one configuration under several strategies, or several configurations. Throws 64 for anything
+  /// else.
   std::vector<train::ComparedConfig> compared() const {
     const bool one = !common.config.empty();
     if (one == !configs.empty())
@@ -62,7 +63,7 @@ struct CompareFlags {
                                            .advice = "dptrain table and dptrain report show runs side by side"});
     for (const std::string& name : configs)
       all.push_back({.name = ConfigFlags::default_name(name), .config = common.load(name)});
-    // A name that is no strategy's is told of first.
+    // An unknown strategy name is reported before a missing second run.
     if (all.size() == 1) train::plan_comparison(all, out(), 1);
     if (all.size() < 2)
       throw Error(ExitCode::usage, fmt::format("compare: expected at least two runs, got {}; name another {}",
@@ -79,7 +80,7 @@ struct CompareFlags {
   }
 };
 
-/// One YAML document a run; of JSON one with all of them, by name.
+/// Prints the configurations: one YAML document per run, or one JSON document with all of them by name.
 int dump(const train::ComparisonPlan& plan, bool json) {
   if (json) {
     nlohmann::ordered_json runs;
@@ -95,7 +96,7 @@ int dump(const train::ComparisonPlan& plan, bool json) {
   return 0;
 }
 
-/// Whether there are enough epochs for an evaluation.
+/// Whether the training is long enough for an evaluation.
 bool is_evaluated(const train::Experiment& experiment) {
   if (experiment.eval_every == 0) return false;
   if (experiment.epochs) return experiment.eval_every <= *experiment.epochs;
@@ -116,7 +117,7 @@ std::vector<train::ComparisonAssertion> read_assertions(const CompareFlags& flag
   return assertions;
 }
 
-/// Writes compare.json and compare.md, and prints the one or the table. Nothing where nothing was measured.
+/// Writes compare.json and compare.md, and prints the JSON document or the table. Does nothing if nothing was measured.
 void tell(const train::ComparisonReport& report, const CompareFlags& flags) {
   if (report.runs.empty()) return;
   const fs::path out = flags.out();
@@ -136,7 +137,7 @@ std::vector<train::RunFigures> figures_of(const train::Comparison& comparison, c
   return runs;
 }
 
-/// What fault.json says of a training that has failed: it goes on by itself.
+/// The text of fault.json for a failed training. The training can be resumed without the comparison.
 std::string fault_of(const train::FailedTraining& failed) {
   const std::string directory = failed.training.directory.string();
   train::FaultRecord record;
@@ -160,7 +161,7 @@ std::string fault_of(const train::FailedTraining& failed) {
   return train::fault_json(record);
 }
 
-/// Of all runs.
+/// The devices of all runs.
 std::vector<DeviceId> devices_of(const train::ComparisonPlan& plan) {
   std::vector<DeviceId> devices;
   for (const train::PlannedRun& run : plan.runs)
@@ -169,7 +170,8 @@ std::vector<DeviceId> devices_of(const train::ComparisonPlan& plan) {
   return devices;
 }
 
-/// Every run that has the rank is late. Throws 64 for what would end the comparison, and for a rank that no run has.
+/// Gives every run that has the fault's rank the fault, which only delays it. Throws 64 for a fault that would end the
+/// comparison, and for a rank that no run has.
 void suffer(train::ComparisonPlan& plan, const std::vector<parallel::InjectedFault>& faults) {
   size_t most = 0;
   for (const train::PlannedRun& run : plan.runs) most = std::max(most, run.trainings.front().experiment.devices.size());
@@ -206,7 +208,7 @@ int compare_with(const CompareFlags& flags) {
              .describe_failure = fault_of,
              .on_hung = [&] { tell_what_was_measured(comparison); },
              .report_damage = tell_of_damage});
-  // What is said while it runs goes to stderr: stdout gets the comparison.
+  // Progress goes to stderr, because stdout gets the comparison.
   const auto watch = [&](const train::PlannedTraining& training) -> std::unique_ptr<train::TrainingObserver> {
     auto display = std::make_unique<TrainingDisplay>(
         DisplayOptions{.quiet = flags.common.quiet, .progress = flags.common.progress, .only_progress = true}, stop);

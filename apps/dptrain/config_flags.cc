@@ -21,10 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where configurations are: the path itself, then those of the source tree and of the installation.
+/// Folders of configurations: "" for the path itself, then those of the source tree and of the installation.
 std::vector<fs::path> config_folders() { return {"", DPTRAIN_SOURCE_CONFIGS, installed_data() / "configs"}; }
 
-/// With and without ".yaml"; "" where there is none.
+/// Looks for the name with and without ".yaml"; "" if there is no such file.
 fs::path found_config(const std::string& name) {
   std::error_code error;
   for (const fs::path& folder : config_folders())
@@ -33,7 +33,8 @@ fs::path found_config(const std::string& name) {
   return {};
 }
 
-/// The names that a slip of the keys, or the beginning of a name, may have been meant as: "did you mean 'a'?".
+/// A suggestion of names that the user may have meant, by a typing mistake or by the beginning of a name: "did you mean
+/// 'a'?".
 std::string config_suggestion(const std::string& name, const std::vector<std::string>& known) {
   constexpr size_t kMost = 6;
   if (const std::string near = nearest_name(name, known); !near.empty()) return fmt::format("did you mean '{}'?", near);
@@ -48,7 +49,7 @@ std::string config_suggestion(const std::string& name, const std::vector<std::st
   return fmt::format("did you mean {}?", fmt::join(longer, ", "));
 }
 
-/// Throws 66, saying what may have been meant, or where it was looked for.
+/// Throws 66 with the names that may have been meant, or with the places that were searched.
 fs::path find_config(const std::string& name) {
   std::error_code error;
   if (const fs::path found = found_config(name); !found.empty()) return found;
@@ -132,7 +133,7 @@ ConfigNode ConfigFlags::load(const std::string& name) const {
 
 std::string ConfigFlags::default_name(const std::string& name) {
   constexpr std::array kEndings = {".yaml", ".yml", ".json"};
-  // What was typed may leave the ending out, and a dot before it is part of the name: lr_0.1.
+  // The user may leave the extension out, and a dot before it is part of the name: lr_0.1.
   const fs::path file = find_config(name).filename();
   const bool has_ending = std::ranges::any_of(kEndings, [&](const char* ending) { return file.extension() == ending; });
   return (has_ending ? file.stem() : file).string();

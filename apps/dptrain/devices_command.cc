@@ -20,7 +20,7 @@ namespace {
 
 double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
-/// A line for each, of which a terminal gets as many as it needs.
+/// One line for each device and each list of parts, wrapped to the terminal's width.
 std::string as_text() {
   const auto line = [width = terminal_width(STDOUT_FILENO, kAnyWidth)](const std::string& head,
                                                                        const std::vector<std::string>& items) {

@@ -42,7 +42,7 @@ void require_finite_loss(double loss, const std::filesystem::path& weights) {
                                           .advice = "use an earlier checkpoint"});
 }
 
-/// As JSON or as a sentence, as the flags say.
+/// Writes the result as JSON or as a sentence, depending on the flags.
 void write(const ConfigFlags& flags, const ordered_json& document) {
   if (flags.json)
     write_output(document.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
@@ -76,7 +76,7 @@ void evaluate(const EvalFlags& flags, train::Experiment& experiment) {
   write(flags.common, document);
 }
 
-/// A row a class, the likeliest mistake in it.
+/// One row per class, with its most likely mistake.
 std::vector<ordered_json> classes_json(const train::ConfusionMatrix& matrix, const std::vector<std::string>& names) {
   const auto or_null = [](const auto& value) { return value ? ordered_json(*value) : ordered_json(nullptr); };
   std::vector<ordered_json> classes;

@@ -8,10 +8,10 @@
 
 namespace dptrain::app {
 
-/// Adds `--fault`, which may be repeated. What can't be read ends the program with 64.
+/// Adds `--fault`, which may be repeated. A value that can't be parsed ends the program with exit code 64.
 void add_fault_flag(CLI::App& command, std::vector<parallel::InjectedFault>& faults, const std::string& help);
 
-/// How processes of a job tell each other of them.
+/// Faults as text, in the form in which processes of a job send them to each other.
 std::string faults_text(const std::vector<parallel::InjectedFault>& faults);
 
 }  // namespace dptrain::app

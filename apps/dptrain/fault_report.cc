@@ -15,7 +15,7 @@
 namespace dptrain::app {
 namespace {
 
-/// How long a process waits for its threads to say where they are.
+/// How long a process waits for its threads' stacks.
 constexpr double kStacks_s = 0.25;
 
 }  // namespace
@@ -34,7 +34,7 @@ void FaultReport::begin(FaultContext context) {
     progress_.checkpoint = progress_.step = context_.resumed->step;
     began_at_other_run_ = !train::lies_in_run(context_.resumed->path, context_.directory);
   }
-  // Process 0 has removed its own with the rest of what an earlier run left.
+  // Process 0 has already removed its own record with the rest of what an earlier run left.
   std::error_code absent;
   if (process_ != 0)
     for (const std::filesystem::path& earlier : {file(), stacks_file()}) std::filesystem::remove(earlier, absent);
@@ -77,7 +77,7 @@ void FaultReport::keep_stacks() noexcept {
     const std::lock_guard lock(stacks_mutex_);
     if (stacks_.empty()) stacks_ = take_thread_stacks(kStacks_s);
   } catch (const std::exception&) {
-    // The failure itself is told of in any case.
+    // The failure itself is reported in any case.
   }
 }
 
@@ -89,14 +89,14 @@ std::optional<train::FaultRecord::Saved> FaultReport::last_checkpoint(const JobF
     last = {.path = context_.directory / "checkpoints" / train::checkpoint_name(failure.checkpoint),
             .step = failure.checkpoint};
   if (last) last->manifest_sha256 = train::manifest_sha256(last->path);
-  // An evaluation that diverges puts its checkpoint aside. Nor is one of use that the disk doesn't read.
+  // An evaluation that diverges puts its checkpoint aside. A checkpoint that the disk can't read is no use either.
   if (process_ == 0 && last && last->manifest_sha256.empty()) last.reset();
   return last;
 }
 
 bool FaultReport::writes_unbegun(const JobFailure& failure) const {
   if (begun_) return false;
-  // Process 0, or who is next where that is the one that is lost.
+  // Process 0 writes, or process 1 if process 0 is the lost one.
   if (failure.code == ExitCode::peer_lost) return process_ == (failure.process == 0 ? 1 : 0);
   return failure.code == ExitCode::ranks_disagree && process_ == 0;
 }
@@ -113,13 +113,13 @@ void FaultReport::write(const JobFailure& failure, const std::vector<BegunOperat
       const std::lock_guard lock(expected_mutex_);
       if (expected_) write_unbegun_fault(*expected_, failure, processes_[root], begun);
     }
-    // Nor in the directory of another run that has taken this one's place.
+    // Another run's directory may have taken the place of this one.
     const bool is_there =
         std::filesystem::is_directory(context_.directory, absent) && train::lock_number(context_.directory) == lock_;
     if (!begun_ || is_stop || !is_there) return;
     const std::lock_guard lock(stacks_mutex_);
     const std::string stacks = stacks_.empty() ? "" : stacks_file().filename().string();
-    // A busy disk may take longer to sync than this process has.
+    // On a busy disk, a sync may take longer than this process may wait.
     write_file_unsynced(
         file(), train::fault_json({.run = context_.run,
                                    .rank = first_rank(),
@@ -136,10 +136,10 @@ void FaultReport::write(const JobFailure& failure, const std::vector<BegunOperat
                                    .resume = resume(failure),
                                    .operations = begun,
                                    .stacks = stacks}));
-    // Last, as it waits for the loader, in which a thread may hang.
+    // The stacks come last, because describing them waits for the dynamic loader, in which a thread may hang.
     if (!stacks_.empty()) write_file_unsynced(stacks_file(), describe_stacks(stacks_));
   } catch (const std::exception&) {
-    // The failure itself is told of in any case.
+    // The failure itself is reported in any case.
   }
 }
 

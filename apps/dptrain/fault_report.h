@@ -18,45 +18,44 @@
 
 namespace dptrain::app {
 
-/// What there is to say of a training that fails.
+/// The facts about a run that a failure report needs.
 struct FaultContext {
   std::string run;
-  std::filesystem::path directory;                   ///< of the run; may be another host's
-  std::vector<std::optional<int>> first_ranks;       ///< of all processes of the job; none of one that doesn't train
-  std::optional<train::FaultRecord::Saved> resumed;  ///< from where it goes on
+  std::filesystem::path directory;                   ///< of the run; may exist on another host only
+  std::vector<std::optional<int>> first_ranks;       ///< by process of the job; none for a process that doesn't train
+  std::optional<train::FaultRecord::Saved> resumed;  ///< the checkpoint that the run goes on from
   std::vector<std::string> start;                    ///< see start_words
 };
 
-/// What a process has to say where its training fails: to the user, and in fault.json. Begun by the thread that trains,
-/// and read by whichever one ends the process.
+/// Reports why a process's training failed: to the user, and in fault.json. The thread that trains fills the report;
+/// any thread may read it when it ends the process.
 class FaultReport {
  public:
-  /// `processes`: of the job; this one alone where there is none.
+  /// `processes`: all processes of the job; only this one if there is no job.
   FaultReport(int process, std::vector<JobProcess> processes);
 
-  /// From now on the processes may disagree on what to train, or one of them die, which leaves fault.json as well. A
-  /// later call knows better.
+  /// From now on a failure before the training begins leaves fault.json as well: processes disagree on what to train,
+  /// or one of them dies. A later call replaces the run given earlier.
   void expect(ExpectedRun run);
-  /// From now on the training can fail.
+  /// From now on the training itself can fail.
   void begin(FaultContext context);
-  /// The same failure with what this process, which tells of it first, knows: the step, if it is its own, and what is
-  /// lost.
+  /// Adds to a failure what this process knows: the lost steps and, if the failure is its own, the step. The first
+  /// process that reports the failure calls it.
   JobFailure completed(JobFailure failure) const;
   /// The last line on stderr, without "dptrain: ".
   std::string line(const JobFailure& failure) const;
-  /// Leaves fault.json in the run directory, where this host has it and the training has begun, or is expected and was
-  /// not to be the same in all processes; a stop by a signal is none. Where it can't be written nothing happens: there
-  /// is something worse to tell.
-  /// `operations`: that the process began last, see ProcessExchange.
+  /// Writes fault.json to the run directory if this host has the directory, and the training has begun or failed as
+  /// `expect` describes. A stop by a signal writes nothing. Ignores write errors, because the failure itself is more
+  /// important. `operations`: the last ones that the process began, see ProcessExchange.
   void write(const JobFailure& failure, const std::vector<BegunOperation>& operations) noexcept;
-  /// Where this process's threads are now belongs to what is written, as they are why it has failed; the first call
-  /// counts. Blocks for a quarter of a second at most.
+  /// Records where this process's threads are now, because they caused the failure; the report will contain their
+  /// stacks. Only the first call counts. Blocks for at most a quarter of a second.
   void keep_stacks() noexcept;
 
   JobProgress& progress() { return progress_; }
 
  private:
-  /// Whether it is this process that leaves the record of a failure before the training has begun.
+  /// Whether this process writes the record of a failure that came before the training began.
   bool writes_unbegun(const JobFailure& failure) const;
   bool is_of_other_run(int64_t checkpoint) const;
   std::string resume(const JobFailure& failure) const;
@@ -69,16 +68,16 @@ class FaultReport {
   const std::vector<JobProcess> processes_;
   JobProgress progress_;
   FaultContext context_;
-  bool began_at_other_run_ = false;  ///< at a checkpoint of it
+  bool began_at_other_run_ = false;  ///< from a checkpoint of another run
   std::mutex stacks_mutex_;
   std::vector<ThreadStack> stacks_;
   std::mutex expected_mutex_;
   std::optional<ExpectedRun> expected_;
-  std::optional<FileNumber> lock_;  ///< of the run directory; none where this host doesn't have it
+  std::optional<FileNumber> lock_;  ///< of the run directory's lock; none if this host doesn't have the directory
   std::atomic<bool> begun_ = false;
 };
 
-/// Keeps in mind how far the training is.
+/// Records how far the training has come.
 class ProgressRecorder final : public train::ForwardingObserver {
  public:
   ProgressRecorder(train::TrainingObserver& observer, JobProgress& progress)

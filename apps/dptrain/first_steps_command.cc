@@ -19,7 +19,7 @@
 namespace dptrain::app {
 namespace {
 
-/// That the weights of the trainings begin off which say how far losses may be off.
+/// How many roundings the initial weights are off, in each of the runs that show how far losses may deviate.
 constexpr std::array kNudges = {256, -256, 192};
 
 void require_repeatable(const train::Experiment& experiment, const std::string& config) {
@@ -58,7 +58,7 @@ int64_t blessed_steps(const std::optional<int64_t>& asked, int64_t there) {
   return *asked;
 }
 
-/// Steps of an experiment that have a beginning of their own each time.
+/// The steps of an experiment; each call trains them from the beginning.
 class FirstStepsOf {
  public:
   explicit FirstStepsOf(const ConfigFlags& flags) : read_(flags) {

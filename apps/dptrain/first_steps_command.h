@@ -8,14 +8,16 @@
 
 namespace dptrain::app {
 
-// Both train the first steps of the flags' experiment now. Nothing where --dump-config has been done. They throw 78 for
-// an experiment that measures before it begins, 130 or 143 where a signal has stopped them, and what a training throws.
+// Both functions train the first steps of the experiment that the flags describe. They return nothing if --dump-config
+// has already printed the configuration. They throw 78 for an experiment that measures before it begins, 130 or 143 if
+// a signal stops them, and whatever a training run throws.
 
-/// With how far losses may be off, for which the steps are trained three times more; without `steps` 20, or as many as
-/// the training has. Throws 64 for more than those, 79 where the training diverges.
+/// Also finds how far losses may deviate, which takes three more runs of the same steps. `steps` defaults to 20, or to
+/// the length of the training if that is shorter. Throws 64 if `steps` is larger than the training, 79 if the training
+/// diverges.
 std::optional<train::Blessing> bless_first_steps(const ConfigFlags& flags, const std::optional<int64_t>& steps);
 
-/// Without that.
+/// Trains the steps once, without finding how far losses may deviate.
 std::optional<train::Blessing> train_first_steps(const ConfigFlags& flags, int64_t steps);
 
 }  // namespace dptrain::app

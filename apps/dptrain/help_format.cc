@@ -11,7 +11,7 @@
 namespace dptrain::app {
 namespace {
 
-/// Of what an option does, whatever the terminal.
+/// The fewest columns for an option's description, whatever the width of the terminal.
 constexpr int kFewestColumns = 30;
 
 class HelpFormat : public CLI::Formatter {
@@ -21,7 +21,8 @@ class HelpFormat : public CLI::Formatter {
   std::string make_description(const CLI::App* command) const override {
     return wrapped(CLI::Formatter::make_description(command), width_);
   }
-  /// Without the options that it excludes, which make the name longer than its column: they are told where both stand.
+  /// Leaves out the excluded options, which make the name longer than its column; an error names them if both are
+  /// given.
   std::string make_option_opts(const CLI::Option* option) const override {
     std::string opts = CLI::Formatter::make_option_opts(option);
     opts.resize(std::min(opts.size(), opts.find(" Excludes:")));
@@ -37,7 +38,7 @@ class HelpFormat : public CLI::Formatter {
   }
 
  private:
-  /// In lines that fit beside the column of names.
+  /// Wraps the text to lines that fit beside the column of names.
   std::string beside_name(const std::string& text) const {
     std::string lines = wrapped(text, std::max(width_ - static_cast<int>(get_column_width()), kFewestColumns));
     if (lines.ends_with('\n')) lines.pop_back();

@@ -5,7 +5,7 @@
 
 namespace dptrain::app {
 
-/// Help in lines that fit the terminal behind stdout.
+/// Formats help in lines that fit the terminal behind stdout.
 std::shared_ptr<CLI::FormatterBase> help_format();
 
 }  // namespace dptrain::app

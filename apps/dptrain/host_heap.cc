@@ -5,7 +5,7 @@
 namespace dptrain::app {
 
 void give_large_blocks_back() {
-  // Naming a threshold ends glibc's habit of raising it to the size of whatever is freed.
+  // An explicit threshold stops glibc from raising it to the size of freed blocks.
   constexpr int kLargeBytes = 256 << 10;
   ::mallopt(M_MMAP_THRESHOLD, kLargeBytes);
 }

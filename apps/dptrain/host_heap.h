@@ -2,9 +2,9 @@
 
 namespace dptrain::app {
 
-/// From here on a large block of host memory goes back to the system as soon as it is freed. By itself glibc keeps
-/// blocks of up to 32 MB for later, on every thread: what initial weights and checkpoints pass through stayed with the
-/// process for good.
+/// Makes the heap return each large block of host memory to the system as soon as it is freed. By default glibc keeps
+/// freed blocks of up to 32 MB on every thread, so that the buffers of initial weights and checkpoints would stay with
+/// the process for good.
 void give_large_blocks_back();
 
 }  // namespace dptrain::app

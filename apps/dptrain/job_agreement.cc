@@ -1,4 +1,4 @@
-// What the processes of a job hold against each other before they train: builds, configurations, devices, weights.
+// Checks that the processes of a job agree before they train: builds, configurations, devices, weights.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -33,8 +33,8 @@ std::vector<DeviceKind> kinds_of(const std::vector<DeviceId>& devices) {
   return kinds;
 }
 
-/// What decides how weights lie in memory: the kinds of devices, and the instruction set of CPU workers. "cpu with
-/// avx512".
+/// What determines the memory layout of weights: the kinds of devices, and the instruction set of CPU workers. "cpu
+/// with avx512".
 std::string computes_on(const std::vector<DeviceId>& devices) {
   std::vector<std::string> names;
   for (const DeviceKind kind : kinds_of(devices))
@@ -42,7 +42,7 @@ std::string computes_on(const std::vector<DeviceId>& devices) {
   return fmt::format("{}", fmt::join(names, " and "));
 }
 
-/// The libraries that these devices compute with; of others a build may have any, or none. "oneDNN 2.6.3".
+/// The libraries that these devices compute with, "oneDNN 2.6.3". Builds may differ in libraries for other devices.
 std::string computes_with(const std::vector<DeviceId>& devices) {
   std::vector<std::string> parts;
   for (const DeviceKind kind : kinds_of(devices))
@@ -57,7 +57,7 @@ std::vector<std::string> uuids_of(const std::vector<DeviceId>& devices) {
   return uuids;
 }
 
-/// "4 CPU threads on 1 of 8 cores", where the launcher has left this process too few of its own; "" otherwise.
+/// "4 CPU threads on 1 of 8 cores" if the launcher has left this process too few cores; "" otherwise.
 std::string narrow_mask(const train::Experiment& experiment, int workers_of_host) {
   int threads = 0;
   for (size_t i = 0; i < experiment.devices.size(); ++i)
@@ -143,10 +143,10 @@ void JobSession::agree_on(const std::string& what, const std::string& own, const
 
 void JobSession::require_agreement(const std::string& what, const Compared& values, const std::string& advice) {
   const auto& [of_main, own] = values;
-  // All say whether they agree, so that none goes on alone.
+  // All processes say whether they agree, so that none goes on alone.
   if (group_->largest(own == of_main ? 0 : 1) == 0) return;
   if (own == of_main) {
-    // Whoever differs says so.
+    // The processes that differ report it.
     group_->largest(0);
     return;
   }
@@ -167,7 +167,7 @@ void JobSession::warn_of_narrow_masks(const std::string& own) {
 }
 
 void JobSession::warn_of_shared_gpus(const std::vector<DeviceId>& own) {
-  std::map<std::string, int> first;  // process that has it, by UUID
+  std::map<std::string, int> first;  // the first process that has a GPU, by the GPU's UUID
   const std::vector<std::string> all = group_->gather(join_texts(uuids_of(own)));
   for (size_t i = 0; i < all.size(); ++i) {
     const int process = roles_.workers[i];

@@ -23,7 +23,7 @@
 
 namespace dptrain::app {
 
-/// What the first process tells all others of a training that begins.
+/// The message in which the main process announces a training run.
 struct JobSession::TrainingNews {
   std::string run;
   std::string directory;
@@ -36,7 +36,7 @@ struct JobSession::TrainingNews {
     texts.insert(texts.end(), start.begin(), start.end());
     return join_texts(texts);
   }
-  /// Of an empty text: nothing begins.
+  /// Unpacks a message; an empty text means that nothing begins.
   static std::optional<TrainingNews> unpacked(const std::string& packed) {
     const std::vector<std::string> texts = split_texts(packed);
     if (texts.empty()) return std::nullopt;
@@ -50,28 +50,28 @@ namespace {
 
 /// How long processes wait for each other to end.
 constexpr double kFinish_s = 60;
-/// And once they have said that they are there.
+/// How long the end may take once all processes are there.
 constexpr double kEnd_s = 10;
 /// How long writing fault.json may take.
 constexpr double kWrite_s = 2;
-/// How long the launcher has to show the last line.
+/// How long the launcher gets to show the last line.
 constexpr double kShown_s = 0.1;
 
-/// A job that hasn't formed.
+/// Writes fault.json for a job that hasn't formed.
 void write_unformed_fault(const std::function<ExpectedRun()>& expected, const JoinFailure& failure) {
   try {
     write_unbegun_fault(expected(),
                         {.code = failure.code, .sentence = failure.sentence, .detected_s = failure.detected_s},
                         {.host = host_name(), .pid = failure.pid}, {});
   } catch (const std::exception&) {
-    // A configuration that can't be read names no directory.
+    // If the configuration can't be read, the directory isn't known.
   }
 }
 
 }  // namespace
 
 JobSession::JobSession(train::StopSignal& stop, const std::function<ExpectedRun()>& expected) {
-  // Until the watch over the job's processes has begun, which needs a wire of all of them.
+  // Watches until the watch over the job's processes begins, which needs a wire between all of them.
   std::optional<JoinWatch> joining;
   if (was_launched_in_job()) {
     const JoinOptions options{
@@ -80,7 +80,7 @@ JobSession::JobSession(train::StopSignal& stop, const std::function<ExpectedRun(
         }};
     joining.emplace(options);
     job_ = join_job(options);
-  } else if (launched_processes() > 1) {  // only srun says so without a way to join
+  } else if (launched_processes() > 1) {  // only srun reports processes without a way to join them
     throw Error(ExitCode::job_not_formed,
                 fmt::format("srun started {} processes that don't know each other, and each would train by itself; "
                             "start them with srun --mpi=pmix, or unset SLURM_STEP_NUM_TASKS where they are to do that",
@@ -99,7 +99,7 @@ JobSession::JobSession(train::StopSignal& stop, const std::function<ExpectedRun(
   try {
     report_->expect(expected());
   } catch (const std::exception&) {
-    // A configuration that can't be read names no directory.
+    // If the configuration can't be read, the directory isn't known.
   }
   exchange_ = std::make_unique<ProcessExchange>(job_->make_wire());
   exchange_->complete_failures_by([this](JobFailure failure) { return report_->completed(std::move(failure)); });
@@ -236,7 +236,7 @@ void JobSession::finish() {
   group_.reset();
   everyone_.reset();
   exchange_.reset();
-  // All have done their work, and nobody watches over them any more: who is lost now takes nothing with it.
+  // All processes have done their work, and the watch has ended: a process that is lost now loses nothing.
   try {
     job_->finish(kEnd_s);
   } catch (const Error& lost) {
@@ -255,7 +255,7 @@ std::string JobSession::with_host(const Error& error) const {
 
 void JobSession::leave_after(const std::exception& failure) {
   const Error error = as_error(failure);
-  // The job's is told in its own words.
+  // A failure of the whole job keeps its own sentence.
   const bool is_of_job = dynamic_cast<const JobError*>(&failure) != nullptr;
   const JobFailure own{.code = error.code(), .sentence = is_of_job ? error.what() : with_host(error)};
   if (!exchange_) return report_->write(report_->completed(own), {});
@@ -274,18 +274,18 @@ void JobSession::leave_with(const JobFailure& failure, const std::vector<std::st
   while (is_leaving_.test_and_set()) std::this_thread::sleep_for(std::chrono::seconds(1));
   const std::string line = report_->line(failure);
   if (exchange_->is_blamed()) report_->keep_stacks();
-  // A disk of another machine may not answer, nor whoever reads what is said.
+  // The timer ends the process if another machine's disk, or the reader of stderr, doesn't respond.
   const ExitTimer timer(kWrite_s + kShown_s, failure.code, line);
   report_->write(failure, exchange_->operations());
-  // The launcher's SIGTERM comes now, too, and its line would be the last one.
+  // The launcher sends SIGTERM now, too, and its message would become the last line.
   ignore_stop_signals();
   for (const std::string& one : before) write_message(fmt::format("dptrain: {}\n", one));
   write_message(fmt::format("dptrain: {}\n", line));
-  // Once the first process has ended mpirun may sleep, and show no more of what the others have said.
+  // Once the first process has ended, mpirun may sleep and show no more output of the others.
   std::this_thread::sleep_for(std::chrono::duration<double>(kShown_s));
   tell_launcher_of_exit(static_cast<int>(failure.code), line);
   job_->leave(failure.code);
-  std::abort();  // which compilers don't know of a virtual function
+  std::abort();  // compilers don't know that the virtual function `leave` never returns
 }
 
 }  // namespace dptrain::app

@@ -5,14 +5,14 @@
 
 namespace dptrain::app {
 
-/// Texts without NUL characters as one, for messages.
+/// Joins texts that have no NUL characters into one, for messages.
 inline std::string join_texts(const std::vector<std::string>& texts) {
   std::string joined;
   for (const std::string& text : texts) joined += text + '\0';
   return joined;
 }
 
-/// Those that `join_texts` has joined.
+/// Splits a text that `join_texts` has joined.
 inline std::vector<std::string> split_texts(const std::string& joined) {
   std::vector<std::string> texts;
   for (size_t begin = 0; begin < joined.size();) {

@@ -29,11 +29,11 @@ namespace {
 struct Command {
   const char* name;
   const char* help;
-  const char* example;  ///< that its --help ends with
+  const char* example;  ///< shown at the end of its --help
   Run (*add)(CLI::App&);
 };
 
-/// The table of commands. Without one of them, `train` is meant.
+/// The table of commands. The default command is `train`.
 constexpr std::array<Command, 14> kCommands = {{
     {"train", "run an experiment (also: dptrain --config FILE)", "dptrain --config lenet_ddp_2cpu", add_train_command},
     {"eval", "print loss and accuracy of a checkpoint on the test split",
@@ -78,7 +78,7 @@ int report(ExitCode code, const std::vector<std::string>& lines, const std::stri
   return static_cast<int>(code);
 }
 
-/// The arguments with `train` put in where no command stands.
+/// The arguments, with `train` inserted if they name no command.
 std::vector<std::string> with_command(int count, char** values) {
   std::vector<std::string> arguments(values + 1, values + count);
   const bool top_level =
@@ -87,15 +87,15 @@ std::vector<std::string> with_command(int count, char** values) {
   return arguments;
 }
 
-/// What to write where a word stands in a command's place, or among its arguments without a flag: "write --config
-/// a.yaml" of a configuration; "" of others.
+/// Advice for a word in place of a command, or for one without a flag: "write --config a.yaml" for a configuration; ""
+/// for other words.
 std::string config_advice(const std::string& word) {
   const bool is_file = word.ends_with(".yaml") || word.ends_with(".yml");
   return is_file || is_known_config(word) ? "write --config " + word : "";
 }
 
-/// The same of a key of the configuration that stands there as a flag, --batch_size 32, and of a value that --set has
-/// lost, `--set batch_size 32`: "write --set batch_size=32".
+/// Advice for a configuration key that is used as a flag, --batch_size 32, and for a key and value that --set hasn't
+/// joined, `--set batch_size 32`: "write --set batch_size=32".
 std::string key_advice(const CLI::App& command, const std::vector<std::string>& unknown) {
   const std::string& first = unknown[0];
   for (const std::string& set : command.get_option("--set")->results())
@@ -124,8 +124,8 @@ void require_known_command(const std::string& name) {
               fmt::format("'{}' is no command; {}", name, advice.empty() ? suggestion(name, known) : advice));
 }
 
-/// Of several processes each would do the same, and write the same files; they are one job where they train, or measure
-/// what they exchange.
+/// Throws 64 if a launcher has started several processes: each would do the same and write the same files. Only `train`
+/// and `bench comm` run as one job.
 void require_one_process(const std::vector<std::string>& arguments) {
   const std::string& command = arguments[0];
   const bool is_job = command == "train" || (command == "bench" && arguments.size() > 1 && arguments[1] == "comm");
@@ -136,7 +136,8 @@ void require_one_process(const std::vector<std::string>& arguments) {
                           launched_processes()));
 }
 
-/// What CLI11 takes for a --resume without a checkpoint. An empty variable of a script is no wish to begin anew.
+/// Refuses an empty checkpoint, which CLI11 takes for --resume without one: an empty script variable is no wish to
+/// train anew.
 void require_checkpoint_in_resume(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i] == "--resume=" ||
@@ -144,7 +145,7 @@ void require_checkpoint_in_resume(const std::vector<std::string>& arguments) {
       throw Error(ExitCode::usage, "--resume: needs a checkpoint or nothing behind it, got ''");
 }
 
-/// "dptrain bench comm" for the command that was named, and that command.
+/// The named command and its full name, such as "dptrain bench comm".
 std::pair<std::string, const CLI::App*> named_command(const CLI::App& program) {
   std::pair<std::string, const CLI::App*> named = {"dptrain", &program};
   while (!named.second->get_subcommands().empty()) {
@@ -154,7 +155,8 @@ std::pair<std::string, const CLI::App*> named_command(const CLI::App& program) {
   return named;
 }
 
-/// An argument that its command doesn't know is told of first: who writes --confg misses no --config.
+/// The message for a wrong command line. An unknown argument is reported first: a user who writes --confg hasn't
+/// forgotten --config.
 std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error) {
   if (program.get_subcommands().empty())
     return "expected a command or --config FILE, got none; begin with dptrain --config lenet_ddp_2cpu, or see dptrain "
@@ -183,7 +185,7 @@ int run(int count, char** values) {
   CLI::App program("Trains one experiment under every parallel strategy.");
   program.name("dptrain");
   program.formatter(help_format());
-  program.set_version_flag("--version", version_text);  // asked for where it is printed
+  program.set_version_flag("--version", version_text);  // computed only when it is printed
   program.require_subcommand(1);
   program.footer("Begin with: dptrain --config lenet_ddp_2cpu");
   int code = 0;
@@ -196,7 +198,7 @@ int run(int count, char** values) {
   if (!arguments.empty()) require_known_command(arguments[0]);
   if (!arguments.empty()) require_one_process(arguments);
   require_checkpoint_in_resume(arguments);
-  std::ranges::reverse(arguments);  // as CLI11 takes them
+  std::ranges::reverse(arguments);  // CLI11 takes them in reverse order
   try {
     program.parse(arguments);
   } catch (const CLI::Success& success) {

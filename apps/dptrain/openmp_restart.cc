@@ -10,12 +10,12 @@
 namespace dptrain::app {
 namespace {
 
-/// Set for the second start, which never starts a third.
+/// Set in the restarted program, so that it doesn't restart again.
 constexpr const char* kRestarted = "DPTRAIN_OPENMP_RESTARTED";
 
-/// How often an idle thread looks for work before it sleeps: some microseconds. Long enough for the pauses between the
-/// phases of a convolution, and short enough to leave the core to others: beside a busy process 20,000 are a third
-/// slower, and none at all is 5 % slower on a quiet machine (LeNet and ResNet-18, two threads).
+/// How often an idle thread checks for work before it sleeps: some microseconds. This is long enough for the pauses
+/// between the phases of a convolution, and short enough to leave the core to others. With 20,000, training beside a
+/// busy process is a third slower; with 0 it is 5 % slower on a quiet machine (LeNet and ResNet-18, two threads).
 constexpr const char* kSpins = "2000";
 
 bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
@@ -24,7 +24,7 @@ bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
 
 void restart_with_openmp_environment(char** arguments) {
   if (is_set(kRestarted)) {
-    // What it was executed as is no name to be found by, in top or with pkill.
+    // The restart has changed the process's name, by which top and pkill find it.
     ::prctl(PR_SET_NAME, std::filesystem::path(arguments[0]).filename().c_str());
     return;
   }
@@ -37,7 +37,7 @@ void restart_with_openmp_environment(char** arguments) {
   if (binds) ::setenv("OMP_PROC_BIND", "false", 1);
   ::setenv(kRestarted, "1", 1);
   ::execv("/proc/self/exe", arguments);
-  // Where it can't be executed again, it runs as it is: slower beside other programs, and no less right.
+  // If it can't be executed again, it goes on: slower beside other programs, but with correct results.
 }
 
 }  // namespace dptrain::app

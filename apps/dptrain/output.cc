@@ -17,9 +17,9 @@
 namespace dptrain::app {
 
 void prepare_standard_streams() {
-  // A reader of our output that went away is an error of the write, and not the end of the process.
+  // If the reader of the output has gone, the write must fail instead of ending the process.
   ::signal(SIGPIPE, SIG_IGN);
-  // The lowest free number is taken, and all below it are open: an open one needs nothing.
+  // open() takes the lowest free number, and all lower streams are open already.
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0) (void)::open("/dev/null", O_RDONLY);
 }
@@ -37,7 +37,8 @@ void write_message(const std::string& text) noexcept {
 
 int terminal_width(int stream, int otherwise) {
   const char* columns = std::getenv("COLUMNS");
-  const int64_t wanted = columns != nullptr ? std::strtoll(columns, nullptr, 10) : 0;  // which knows no overflow
+  // strtoll saturates instead of overflowing.
+  const int64_t wanted = columns != nullptr ? std::strtoll(columns, nullptr, 10) : 0;
   if (wanted > 0) return static_cast<int>(std::min(wanted, int64_t{kAnyWidth}));
   winsize size{};
   return ::ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Nothing where it can't be read.
+/// The first `bytes` bytes of a file; "" if it can't be read.
 std::string beginning_of(const fs::path& path, size_t bytes) {
   std::ifstream in(path, std::ios::binary);
   std::string text(bytes, '\0');

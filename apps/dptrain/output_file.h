@@ -6,21 +6,21 @@
 
 namespace dptrain::app {
 
-/// What a command writes, and how such a file begins.
+/// The kind of file that a command writes, and the text that such a file begins with.
 struct OutputForm {
   std::string_view name;  ///< "a blessing"
   std::string_view beginning;
 };
 
-/// A file that a flag names and a command writes; one of the same form that is there is replaced, also where a link
-/// leads to it, and an empty one.
+/// A file that a flag names and a command writes. It replaces an existing file of the same form, also through a link,
+/// and an empty file.
 class OutputFile {
  public:
-  /// Throws 74 where it can't be written, as far as that can be told before, or another file is there: before anything
-  /// is computed for it.
+  /// Checks the file before anything is computed for it. Throws 74 if it clearly can't be written, or if a file of
+  /// another form exists.
   OutputFile(const std::string& file, const OutputForm& form);
 
-  /// Whole or not at all. Throws 74.
+  /// Writes the file whole or not at all. Throws 74.
   void write(std::string_view text) const;
 
  private:

@@ -34,7 +34,7 @@ struct PlanFlags {
   std::string trace;
   bool layers = false;
 
-  /// Nothing where no file was named.
+  /// Nothing if no file was named.
   std::optional<plan::ExchangeFigures> exchange() const {
     return comm.empty() ? std::nullopt : std::optional(plan::read_exchange_figures(comm));
   }
@@ -58,8 +58,8 @@ plan::PlannedStep step_of(const PlannedExperiment& planned, bool with_parts = fa
        .world = WorldShape(planned.devices_of_hosts)});
 }
 
-/// What the calls of an experiment take: CPU workers' are held to links of the configuration or of a file; between GPUs
-/// a file's links take the place of the table's.
+/// The times of an experiment's calls. CPU workers use the links of the configuration or of a links file as limits; for
+/// GPUs a file's links replace those of the table.
 plan::CallTimes call_times(const PlannedExperiment& planned, const plan::LinksFile& links,
                            const plan::DeviceFigures& figures) {
   return plan::CallTimes({.world = WorldShape(planned.devices_of_hosts),
@@ -71,11 +71,11 @@ plan::CallTimes call_times(const PlannedExperiment& planned, const plan::LinksFi
                           .deterministic = planned.experiment.deterministic});
 }
 
-/// Where the servers of the experiment's store are; nothing where it has none.
+/// The places of the servers of the experiment's store; nothing if it has none.
 std::optional<plan::StorePlaces> places_of(const PlannedExperiment& planned, const plan::LinksFile& links) {
   const auto servers = planned.experiment.strategy.store_servers;
   if (!servers) return std::nullopt;
-  // Of one process they are threads of it.
+  // In a single process, servers are threads of it.
   if (!links.hosts) {
     plan::StorePlaces places = plan::place_servers(WorldShape(planned.devices_of_hosts), std::max(1, *servers), 0);
     places.servers_are_workers = true;
@@ -84,7 +84,7 @@ std::optional<plan::StorePlaces> places_of(const PlannedExperiment& planned, con
   return plan::place_servers(WorldShape(planned.devices_of_hosts), *servers, links.hosts->server_hosts);
 }
 
-/// It says how fast such devices compute such a model.
+/// A calibration shows how fast such devices compute such a model, so the run must have the same devices and model.
 void require_alike(const PlannedExperiment& planned, const PlannedExperiment& of_run, const std::string& run) {
   const auto refuse = [&run](const std::string& what, const std::string& wanted, const std::string& got) {
     throw Error(ExitCode::config,
@@ -136,11 +136,11 @@ plan::Calibration calibration_of(const PlannedExperiment& wanted, const PlanFlag
                                      .cores = planned.cores});
 }
 
-/// Nothing where nobody knows how fast the devices are.
+/// The calibration of the plan; nothing if the devices' speed isn't known.
 std::optional<plan::Calibration> calibration_for(const PlannedExperiment& planned, const PlanFlags& flags) {
   if (!planned.estimates) return std::nullopt;
   if (!flags.calibrate.empty()) return calibration_of(planned, flags);
-  // A CPU worker's figures are for measurements to correct.
+  // A CPU worker's figures alone are too rough; they only scale measurements.
   if (planned.figures->kind == DeviceKind::cpu && !planned.estimates->is_measured()) return std::nullopt;
   return plan::Calibration{.host_s = planned.estimates->beside_s(), .exchange = flags.exchange()};
 }
@@ -168,7 +168,8 @@ plan::StepTimes times_of(const PlannedExperiment& planned, const plan::PlannedSt
                            .cores = planned.cores});
 }
 
-/// What was measured between processes of CPU workers says nothing of one process, or of GPUs.
+/// Throws 78 if --comm doesn't fit: measurements between processes of CPU workers say nothing about one process, or
+/// about GPUs.
 void require_exchange(const PlannedExperiment& planned, const PlanFlags& flags) {
   const bool has_cores = planned.figures != nullptr && planned.figures->kind == DeviceKind::cpu;
   if (flags.comm.empty() || (has_cores && planned.devices_of_hosts.size() > 1)) return;
@@ -179,7 +180,7 @@ void require_exchange(const PlannedExperiment& planned, const PlanFlags& flags) 
                       .advice = "write --devices 4xcpu and --links with hosts, or leave it out"});
 }
 
-/// It has no times of operators.
+/// Throws 78 if --comm is given alone: it has no times of operators.
 void require_operators(const PlanFlags& flags) {
   if (flags.comm.empty() || !flags.operators.empty() || !flags.calibrate.empty()) return;
   throw Error(ExitCode::config, Mistake{.where = "--comm",
@@ -214,7 +215,7 @@ void print_layers(const train::Experiment& experiment, const ConfigFlags& flags)
 int plan_with(const PlanFlags& flags) {
   const plan::LinksFile links = flags.links.empty() ? plan::LinksFile() : plan::read_links_file(flags.links);
   PlannedExperiment planned = read_planned(flags.common, links, flags.layers);
-  // Mistakes are told of what this plan doesn't need, too.
+  // Mistakes in the links are reported even if this plan doesn't need them.
   if (links.links && !planned.experiment.links) plan::link_of_file(*links.links);
   if (flags.common.dump_config) return 0;
   if (flags.layers) {

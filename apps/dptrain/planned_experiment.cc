@@ -19,14 +19,14 @@
 namespace dptrain::app {
 namespace {
 
-/// `count` devices dealt out to hosts of `each`.
+/// The number of devices of each host, if hosts get `each` of `count` devices in turn.
 std::vector<int> dealt_out(int count, int each) {
   std::vector<int> hosts;
   for (; count > 0; count -= each) hosts.push_back(std::min(count, each));
   return hosts;
 }
 
-/// The figures of the devices of a list, where they are known and the same for all.
+/// The figures of a list's devices, if they are known and the same for all.
 const plan::DeviceFigures* figures_of(const std::vector<DeviceId>& devices) {
   const auto kind = [](const DeviceId& id) { return id.kind; };
   if (std::ranges::adjacent_find(devices, std::ranges::not_equal_to(), kind) != devices.end()) return nullptr;
@@ -41,13 +41,13 @@ const plan::DeviceFigures* figures_of(const std::vector<DeviceId>& devices) {
   throw Error(ExitCode::config, Mistake{.where = where, .expected = expected, .got = got, .advice = advice});
 }
 
-/// What a configuration is read for, beside what it says itself.
+/// The devices for which a configuration is read, instead of its own.
 struct PlannedDevices {
   DeviceKind kind = DeviceKind::cpu;
-  std::vector<int> of_hosts;  ///< how many each has
+  std::vector<int> of_hosts;  ///< the number of devices of each host
 };
 
-/// As a job of a process a host reads it.
+/// The job in which a host reads the configuration, as one process.
 train::ConfigJob job_of(const PlannedDevices& devices) {
   std::vector<DeviceId> own;
   for (int i = 0; i < devices.of_hosts.front(); ++i) own.push_back({devices.kind, i});
@@ -61,7 +61,8 @@ train::ConfigJob job_of(const PlannedDevices& devices) {
           }};
 }
 
-/// Of the parts of a batch, the first that has the most samples of all; even ones differ by a sample at most.
+/// The first of the parts of a batch with the most samples. Even parts differ by at most one sample, so the first one
+/// is taken.
 int largest_part(const train::Experiment& experiment, int parts) {
   if (experiment.shards > 0) {
     const std::vector<parallel::ShardRun> runs = parallel::shard_runs(experiment.shards, parts);
@@ -72,8 +73,8 @@ int largest_part(const train::Experiment& experiment, int parts) {
   return static_cast<int>(std::ranges::max_element(weights) - weights.begin());
 }
 
-/// The first ranks stand for all: of pipelines whole ones, and where some ranks have more of a batch than others the
-/// first of those that have the most is among them, on as many hosts as that takes.
+/// Adds devices, so that the first ranks can stand for all. They form whole pipelines and, if some ranks have more of a
+/// batch than others, include the first one with the most. This takes as many hosts as necessary.
 void plan_further_hosts(PlannedExperiment& planned) {
   train::Experiment& experiment = planned.experiment;
   const int here = planned.devices_of_hosts.front(), world = planned.world_size();
@@ -198,7 +199,7 @@ void estimate_operators(PlannedExperiment& planned, const std::string& file) {
     measured = plan::read_measured_operators(
         file, {.figures = *planned.figures, .precision = experiment.precision, .threads = experiment.threads});
   planned.estimates.emplace(*planned.figures, experiment.precision, measured);
-  // The worker that was measured had all of them, as far as they went.
+  // The measured worker could use all cores of its process.
   if (planned.figures->kind == DeviceKind::cpu && measured.cores > 0)
     planned.cores = plan::SharedCores{.cores = measured.cores, .threads = experiment.threads};
 }

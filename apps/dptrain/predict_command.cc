@@ -20,7 +20,7 @@ struct PredictFlags {
   std::optional<size_t> top;
 };
 
-/// `class`, `name` where classes have names, and `probability`.
+/// `class`, `name` if classes have names, and `probability`.
 nlohmann::ordered_json class_json(const train::Prediction& prediction, const std::vector<std::string>& class_names) {
   nlohmann::ordered_json object = {{"class", prediction.predicted_class}};
   if (!class_names.empty()) object["name"] = class_names[static_cast<size_t>(prediction.predicted_class)];
@@ -28,8 +28,8 @@ nlohmann::ordered_json class_json(const train::Prediction& prediction, const std
   return object;
 }
 
-/// A line of JSON: of the likeliest class, and with `top` of all of `likeliest`. What isn't UTF-8 in a file's name is
-/// written with its replacement character.
+/// A line of JSON with the most likely class, or with `top` all classes of `likeliest`. Bytes of a file name that
+/// aren't UTF-8 become the replacement character.
 std::string line_of(const std::filesystem::path& file, int64_t index, std::span<const train::Prediction> likeliest,
                     bool top, const std::vector<std::string>& class_names) {
   nlohmann::ordered_json line = {{"input", file.string()}, {"index", index}};

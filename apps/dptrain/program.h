@@ -7,19 +7,19 @@
 
 namespace dptrain::app {
 
-// What this binary was built as and with.
+// How this binary was built, and with which libraries.
 
 std::string version();
 std::string git_commit();
-/// Compiler, its version, processor, kind of build and further flags: "GNU 12.2.0 for x86_64, Release".
+/// Compiler, its version, processor, build type and further flags: "GNU 12.2.0 for x86_64, Release".
 std::string built_by();
 /// "oneDNN 2.6.3", "CUDA 13.0", ...
 std::vector<std::string> parts_present();
 /// "NCCL", ...
 std::vector<std::string> parts_absent();
-/// Those of them that a run on such devices uses.
+/// The present parts that a run on such devices uses.
 std::vector<std::string> parts_of_run(const std::vector<DeviceId>& devices);
-/// Those of the parts present, of the versions that are loaded, by which devices of this kind compute.
+/// The present parts that devices of this kind compute with, in the versions that are loaded.
 std::vector<std::string> parts_that_compute(DeviceKind kind);
 
 }  // namespace dptrain::app

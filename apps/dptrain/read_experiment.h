@@ -13,7 +13,7 @@ struct ReadExperiment {
   ConfigNode config;  ///< the file with its overrides
   train::Experiment experiment;
   ConfigSession session;
-  /// With --dump-config the resolved configuration has been printed, and nothing is left to do.
+  /// Whether --dump-config has printed the resolved configuration, so that nothing is left to do.
   bool dumped = false;
 };
 

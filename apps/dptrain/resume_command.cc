@@ -29,7 +29,7 @@ Words split(const std::string& text, char end) {
   return words;
 }
 
-/// How a process was started; nothing where that can't be seen.
+/// The words that a process was started with; empty if they can't be seen.
 Words words_of(const std::string& pid) {
   try {
     return split(read_file("/proc/" + pid + "/cmdline"), '\0');
@@ -43,7 +43,7 @@ bool is_mpirun(const std::string& program) {
   return std::ranges::find(kNames, std::filesystem::path(program).filename()) != kNames.end();
 }
 
-/// As one word of a shell.
+/// A text as one word for a shell.
 std::string shell_word(const std::string& text) {
   const bool is_plain = !text.empty() && std::ranges::all_of(text, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
@@ -55,7 +55,7 @@ std::string shell_word(const std::string& text) {
   return word + "'";
 }
 
-/// One program and its arguments.
+/// The words of one program and its arguments, changed to resume the run.
 Words resumed(const Words& program, bool has_own_checkpoint) {
   Words words, from = {"--resume"};
   for (size_t i = 0; i < program.size(); ++i) {
@@ -73,7 +73,7 @@ Words resumed(const Words& program, bool has_own_checkpoint) {
       named = {"--resume", program[++i]};
     if (has_own_checkpoint || named.empty()) continue;
     from = named;
-    // What the run has left so far stands in the way.
+    // The run's results so far would be refused otherwise.
     from.emplace_back("--overwrite");
   }
   words.insert(words.end(), from.begin(), from.end());
@@ -83,7 +83,7 @@ Words resumed(const Words& program, bool has_own_checkpoint) {
 }  // namespace
 
 Words start_words(int processes) {
-  // What scripts/launch.sh says of itself; its words have this between them.
+  // scripts/launch.sh stores its own words in this variable, separated by \x1f.
   if (const char* launch = std::getenv("DPTRAIN_LAUNCH")) return split(launch, '\x1f');
   Words own = words_of("self");
   if (processes == 1) return own;
@@ -104,7 +104,7 @@ std::string start_command(const Words& words) {
 
 std::string resume_command(const Words& words, bool has_own_checkpoint) {
   Words command;
-  // mpirun has ":" between programs.
+  // mpirun separates programs by ":".
   for (auto begin = words.begin();;) {
     const auto end = std::find(begin, words.end(), ":");
     for (const std::string& word : resumed(Words(begin, end), has_own_checkpoint)) command.push_back(shell_word(word));

@@ -16,14 +16,14 @@
 namespace dptrain::app {
 namespace {
 
-// A signal handler reaches nothing but static storage.
+// A signal handler can only use static storage.
 train::StopSignal stop_signal = 0;
 static_assert(train::StopSignal::is_always_lock_free);
 
 std::atomic<int64_t> first_at_ms = 0;
 std::atomic<bool> in_job = false;
 constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-/// A launcher's copy of one Ctrl-C comes sooner than a second one.
+/// A launcher's copy of one Ctrl-C comes sooner than a user's second Ctrl-C.
 constexpr int64_t kCopyComesWithin_ms = 300;
 
 int64_t now_ms() {
@@ -32,7 +32,8 @@ int64_t now_ms() {
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
-/// What a signal handler may do: one system call. The line begins after what a terminal shows of Ctrl-C.
+/// Prints a line with one system call, as a signal handler may. The line begins after the characters that a terminal
+/// shows for Ctrl-C.
 void say(std::initializer_list<std::string_view> parts) {
   std::array<char, 256> line = {'\n'};
   size_t length = 1;
@@ -47,7 +48,8 @@ void say(std::initializer_list<std::string_view> parts) {
   ::_exit(static_cast<int>(exit_code_of_signal(signal)));
 }
 
-/// What mpirun holds back for a while, or turns into SIGTERM, it hands on at once under these names.
+/// The signal that was meant. mpirun delays some signals or turns them into SIGTERM, but passes on SIGUSR1 and SIGUSR2
+/// at once, so these stand for them.
 int meant_by(int signal) {
   if (signal == SIGUSR1) return SIGINT;
   return signal == SIGUSR2 ? SIGTERM : signal;
@@ -62,7 +64,7 @@ extern "C" void note_signal(int received) {
     say({"dptrain: stopping after the step in hand; a second Ctrl-C",
          in_job ? std::string_view() : std::string_view(" or SIGTERM"), " leaves at once and saves nothing\n"});
   } else if (signal != SIGHUP && !(in_job && received == SIGTERM) && now_ms() - first_at_ms > kCopyComesWithin_ms) {
-    // A terminal that closes isn't impatience.
+    // A closing terminal doesn't mean that the user is impatient.
     leave(signal);
   }
   errno = error_before;
@@ -76,7 +78,7 @@ train::StopSignal& watch_stop_signals() {
   action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);
   for (const int signal : kStopSignals) ::sigaction(signal, &action, nullptr);
-  // A file that grew over a limit is an error of the write.
+  // If a file grows over a limit, the write must fail instead of ending the process.
   ::signal(SIGXFSZ, SIG_IGN);
   return stop_signal;
 }

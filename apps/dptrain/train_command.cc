@@ -37,7 +37,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a job goes on from: what the main process has found, which the others read where it says.
+/// The checkpoint that a job goes on from. The main process finds it, and the others read the same folder.
 std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const fs::path& out, JobSession& job) {
   if (!flags.resume) return std::nullopt;
   std::optional<train::ResumePoint> found;
@@ -48,7 +48,7 @@ std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const fs
   return found;
 }
 
-/// A training as one process of its job sees it: the main one writes for all.
+/// A training run in one process of its job. The main process writes for all.
 class TrainRun {
  public:
   TrainRun(const TrainFlags& flags, JobSession& job, train::StopSignal& stop)
@@ -58,12 +58,12 @@ class TrainRun {
 
  private:
   train::Experiment& experiment() { return read_.experiment; }
-  /// In a job with its digests.
+  /// Opens the data; in a job also computes its digests.
   void open_data();
-  /// Where a run is to be resumed that has no checkpoint: a finished one can't go on with another configuration (65),
-  /// of another one the epochs are dropped, which is told.
+  /// Handles --resume in a run directory without a checkpoint. Throws 65 if the run is finished and has another
+  /// configuration. Warns if epochs of an unfinished run are dropped.
   void look_at_run_without_checkpoint();
-  /// Of the weights that the training begins with; "" where they are drawn.
+  /// The hash of the weights that the training begins with; "" if they are drawn at random.
   std::string hash_of_read_weights();
   int train(train::Trainer& trainer);
   bool is_resumed_in_vain(const train::Trainer& trainer);
@@ -104,7 +104,7 @@ int TrainRun::run() {
   job_.agree_on("--trace", flags_.traced ? fmt::format("steps {}-{}", traced.first, traced.last) : "not given");
   job_.agree_on("--fault", faults_text(flags_.faults));
   job_.agree_on("--resume", flags_.resume ? fmt::format("'{}'", flags_.checkpoint) : "not given");
-  // Everything that can be refused is refused before a device allocates anything.
+  // Everything that can be refused is refused before a device allocates memory.
   earlier_ = flags_.earlier_run(out_);
   job_.one_of_each_host_first([&] { open_data(); });
   train::require_trainable(experiment(), *data_.train);
@@ -138,7 +138,7 @@ int TrainRun::run() {
     job_.agree_on("training samples", std::to_string(data_.train->samples()));
     job_.agree_on("digest of the training samples", train_digest_);
     job_.agree_on("digest of the test samples", test_digest_);
-    // Before a device takes a part of them.
+    // Compared here, before a device takes its part of the weights.
     job_.agree_on("weights to begin with", hash_of_read_weights());
   }
   std::optional<train::Trainer> trainer;
@@ -146,8 +146,8 @@ int TrainRun::run() {
     trainer.emplace(experiment(), data_, sha256_of(config_), resume_);
     return train(*trainer);
   } catch (const std::exception& failure) {
-    // While the trainer is there: messages of other processes may still be written to what it has, and it may end only
-    // with theirs.
+    // This must happen before the trainer is destroyed: messages of other processes may still be written to its
+    // buffers, and it may have to wait for the others to end.
     job_.leave_after(failure);
     throw;
   }
@@ -203,14 +203,14 @@ std::string TrainRun::hash_of_read_weights() {
 bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {
   const bool goes_on = directory_ && earlier_ == train::EarlierRun::resume;
   auto finished = goes_on ? directory_->finished() : std::nullopt;
-  // One whose checkpoints are gone has been looked at.
+  // A finished run without checkpoints was handled by look_at_run_without_checkpoint.
   const bool is_over = finished && (!resume_ || trainer.finished_in(*directory_));
   if (is_over) {
-    // More steps may be asked for now, but of a run whose patience is used up.
+    // The user may ask for more steps now, but a run that has stopped early stays finished.
     if (resume_ && !trainer.finished()) finished->stopped_early = true;
     directory_->remove_records_of_failures();
     display_->on_finished_before(*finished, out_.string());
-    // As a sweep's that misses a folder for each run.
+    // This happens to sweeps whose --out isn't different for each run.
     if (const std::string changes = resume_ ? train::changes_since(*resume_, config_) : ""; !changes.empty())
       display_->on_warning(
           fmt::format("{} was trained with another configuration: {}; choose another --out, or "
@@ -222,7 +222,7 @@ bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {
 
 void TrainRun::begin_directory(const train::Trainer& trainer) {
   const train::TrainingPosition& position = trainer.position();
-  // Before config.yaml is written anew.
+  // Compared before config.yaml is written again.
   const std::string changes = resume_ ? train::changes_since(*resume_, config_) : "";
   if (earlier_ == train::EarlierRun::resume) {
     for (const std::string& damage :
@@ -239,8 +239,8 @@ void TrainRun::begin_directory(const train::Trainer& trainer) {
 }
 
 int TrainRun::end(const train::TrainingOutcome& outcome) {
-  // A last row that could not be shown ends a run that was trained to its end, too. In a job the main process says how
-  // it ends.
+  // A run ends with an error even after its last step if its last row couldn't be shown. In a job the main process
+  // decides how it ends.
   const bool unwritten = stop_.load() == SIGPIPE;
   const int code = unwritten             ? static_cast<int>(ExitCode::io)
                    : outcome.signal == 0 ? 0

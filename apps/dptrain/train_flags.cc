@@ -34,7 +34,7 @@ train::EarlierRun TrainFlags::before_training(const fs::path& out) const {
 std::optional<train::ResumePoint> TrainFlags::resume_point(const fs::path& out) const {
   if (!resume) return std::nullopt;
   fs::path named = checkpoint;
-  if (!named.has_filename()) named = named.parent_path();  // a slash at its end
+  if (!named.has_filename()) named = named.parent_path();  // the path ends with a slash
   std::error_code unreadable;
   if (!named.empty() && !fs::is_directory(named / "checkpoints", unreadable))
     return train::ResumePoint{.checkpoint = train::read_checkpoint(named), .folder = named};

@@ -12,7 +12,7 @@
 
 namespace dptrain::app {
 
-/// What `dptrain train` is given: an experiment, and what to do with what its run directory has.
+/// The flags of `dptrain train`: an experiment, and what to do with the earlier contents of its run directory.
 struct TrainFlags {
   ConfigFlags common;
   bool overwrite = false;
@@ -21,23 +21,24 @@ struct TrainFlags {
   std::optional<train::TracedSteps> traced;
   std::vector<parallel::InjectedFault> faults;  ///< that the training is to suffer
 
-  /// Whether what a run has left in `out` is gone on with. What goes on from another run's checkpoint takes nothing of
-  /// it.
+  /// Whether the training continues the run that is in `out`. If it goes on from another run's checkpoint, it uses
+  /// nothing of the run in `out`.
   bool goes_on_in(const std::filesystem::path& out) const;
-  /// Throws 64 where what is there is to go on and to be replaced.
+  /// What to do with an earlier run in `out`. Throws 64 if the flags ask both to resume and to overwrite it.
   train::EarlierRun earlier_run(const std::filesystem::path& out) const;
-  /// As a failure before the training finds it: what it was to replace is another run's.
+  /// The same for a failure before the training begins: an earlier run that was to be replaced then still counts as
+  /// another run's.
   train::EarlierRun before_training(const std::filesystem::path& out) const;
-  /// What to go on from: the checkpoint that was named, else the newest of the run directory, which may have none.
-  /// Throws as reading it does.
+  /// The checkpoint to go on from: the one that was named, else the newest in the run directory, if there is one.
+  /// Throws as reading a checkpoint does.
   std::optional<train::ResumePoint> resume_point(const std::filesystem::path& out) const;
 };
 
-/// "10", so many steps, or "100-109", these. Throws 64.
+/// Parses "10", a number of steps, or "100-109", a range of steps. Throws 64.
 train::TracedSteps traced_steps(const std::string& text);
 
-/// `out` with the first 16 digits of the hash of a resolved configuration, by which sweeps call runs, for every
-/// "{hash}". Throws 64 for another word in braces, which as a name would be that of all runs of a sweep.
+/// Replaces every "{hash}" in `out` by the first 16 digits of the resolved configuration's hash, so that sweeps can
+/// name runs. Throws 64 for any other word in braces, because all runs of a sweep would then share one name.
 std::filesystem::path run_directory(std::string out, const std::string& config);
 
 }  // namespace dptrain::app

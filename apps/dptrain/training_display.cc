@@ -32,7 +32,7 @@ std::string clock_text(double seconds) {
 
 std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
 
-/// As many of the fields, the most important first, as fit the width.
+/// As many of the fields as fit the width, which are ordered by importance.
 std::string fitted(const std::vector<std::string>& fields, int width) {
   std::string line;
   for (const std::string& field : fields) {
@@ -43,10 +43,10 @@ std::string fitted(const std::vector<std::string>& fields, int width) {
   return line;
 }
 
-/// Processes of a job whose devices are listed.
+/// The most processes of a job whose devices are listed.
 constexpr int kListedProcesses = 4;
 
-/// "cpu:0, cpu:1"; of a job "a: cpu:0, cpu:1 and b: cpu:0".
+/// "cpu:0, cpu:1"; in a job "a: cpu:0, cpu:1 and b: cpu:0".
 std::string devices_text(const train::Experiment& experiment) {
   const std::vector<std::string> names = experiment.device_names();
   if (experiment.job == nullptr) return fmt::format("{}", fmt::join(names, ", "));
@@ -63,7 +63,7 @@ std::string devices_text(const train::Experiment& experiment) {
   return fmt::format("{}", fmt::join(processes, " and "));
 }
 
-/// "64", "64 (32 a device)", "64 (48 + 16)": of what users of other tools mean by a batch size both are told.
+/// "64", "64 (32 a device)", "64 (48 + 16)": shows both numbers that other tools call the batch size.
 std::string batch_text(const train::Experiment& experiment) {
   const std::string whole = std::to_string(experiment.batch_size);
   const auto devices = static_cast<int>(experiment.device_names().size());
@@ -81,8 +81,8 @@ std::string batch_text(const train::Experiment& experiment) {
   return fmt::format("{} ({})", whole, fmt::join(parts, " + "));
 }
 
-/// What an epoch cost each device, and where its seconds went, in lines of at most `width` characters where that is
-/// possible; a newline before them and none at the end.
+/// The cost of an epoch on each device, and the parts of its seconds, in lines of at most `width` characters if
+/// possible. Begins with a newline and ends without one.
 std::string costs_text(const train::EpochMetrics& epoch, bool is_of_job, int width) {
   TableColumn devices{.header = "device (last epoch)", .cells = {}, .left_aligned = true};
   TableColumn samples{.header = "samples", .cells = {}}, busy{.header = "busy", .cells = {}},
@@ -99,7 +99,7 @@ std::string costs_text(const train::EpochMetrics& epoch, bool is_of_job, int wid
     peaks.cells.push_back(megabytes(device.peak_bytes));
   }
   std::vector<TableColumn> columns = {devices, samples, busy, peaks};
-  // A pipeline's samples go through all of its devices, and are counted on the last.
+  // A pipeline's samples go through all of its devices and are counted only on the last, so the column is left out.
   if (epoch.pipeline) columns.erase(columns.begin() + 1);
   std::string text = "\n" + text_table(columns, width);
   const auto seconds = [](const char* of, double s) { return fmt::format("{} {:.2f} s", of, s); };
@@ -119,7 +119,7 @@ std::string costs_text(const train::EpochMetrics& epoch, bool is_of_job, int wid
   return text;
 }
 
-/// Which epoch was the best, and that the training ended because of it.
+/// Names the best epoch, and says if the training stopped early.
 std::string best_text(const train::BestEpoch& best, const train::TrainingOutcome& outcome) {
   const std::string early =
       outcome.stopped_early ? fmt::format("stopped early after epoch {}; ", outcome.epochs) : std::string();
@@ -128,7 +128,7 @@ std::string best_text(const train::BestEpoch& best, const train::TrainingOutcome
                      outcome.best_is_linked ? "checkpoints/best" : "its checkpoint was taken away");
 }
 
-/// One that shows escape sequences as they are.
+/// Whether the terminal shows escape sequences as text.
 bool is_dumb_terminal() {
   const char* name = std::getenv("TERM");
   return name != nullptr && std::string_view(name) == "dumb";
@@ -237,7 +237,7 @@ void TrainingDisplay::on_step(const Progress& progress) {
   const double rate = static_cast<double>(progress.samples_done) / std::max(progress.seconds, 1e-9);
   std::vector<std::string> fields = {fmt::format("epoch {}/{}", progress.epoch, progress.epochs),
                                      fmt::format("{:3.0f} %", 100 * share)};
-  // Before the first step is done there is nothing to tell of.
+  // Before the first step has ended there is nothing to show.
   if (progress.samples_done > 0) {
     fields.push_back(fmt::format("loss {:.4f}", progress.mean_loss));
     fields.push_back(fmt::format("{} left", clock_text(progress.seconds_left)));
@@ -247,7 +247,7 @@ void TrainingDisplay::on_step(const Progress& progress) {
 }
 
 void TrainingDisplay::on_evaluation(const EvaluationProgress& progress) {
-  // Of the first block nothing is known yet.
+  // Before the first block has ended the speed isn't known.
   if (progress.samples_done == 0 || !is_time_for_line()) return;
   const auto done = static_cast<double>(progress.samples_done), all = static_cast<double>(progress.samples);
   show_progress({fmt::format("epoch {}/{}", progress.epoch, progress.epochs),
@@ -290,7 +290,7 @@ void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std
   const auto if_there = [&](const char* file) {
     return std::filesystem::exists(std::filesystem::path(run_directory) / file, none) ? std::string(file) + ", " : "";
   };
-  // Its seconds are those of this start.
+  // The seconds are only those of this start.
   const std::string now = resumed_at_ > 0 ? fmt::format(", {} of them now", outcome.steps - resumed_at_) : "";
   say(fmt::format("\n{}, {}{} in {:.1f} s; weights {}\n{}: {}summary.json, {}", counted(outcome.epochs, "epoch"),
                   counted(outcome.steps, "step"), now, outcome.seconds, outcome.weights_hash.substr(0, 16),

@@ -25,7 +25,7 @@ ExpectedRun expected_run(const ConfigFlags& flags) {
 void write_unbegun_fault(const ExpectedRun& run, const JobFailure& failure, const JobProcess& root,
                          const std::vector<train::FaultRecord::Operation>& operations) noexcept {
   try {
-    // Held meanwhile, and but for the record left as it was found.
+    // Locks the directory meanwhile, and leaves it as it was found except for the record.
     const train::RunDirectory directory(run.directory, run.earlier);
     train::FaultRecord record;
     record.run = run.name;
@@ -40,7 +40,7 @@ void write_unbegun_fault(const ExpectedRun& run, const JobFailure& failure, cons
     record.operations = operations;
     write_file_unsynced(directory.path() / train::fault_name(0, 0), train::fault_json(record));
   } catch (const std::exception&) {
-    // The failure itself is told of in any case.
+    // The failure itself is reported in any case.
   }
 }
 

@@ -20,13 +20,14 @@ struct ExpectedRun {
   train::EarlierRun earlier = train::EarlierRun::refuse;
 };
 
-/// What the command line and the configuration say before the process has joined its job, `earlier` apart. Throws what
-/// they are refused for, and where only a joined job knows the directory.
+/// Reads the run from the command line and the configuration, before the process has joined its job; `earlier` is left
+/// at its default. Throws if the flags or the configuration are refused, and if the directory is only known in a joined
+/// job.
 ExpectedRun expected_run(const ConfigFlags& flags);
 
-/// Leaves fault.json of a job that has failed before its training begins. Only where the run directory is absent, or
-/// free and without results, or that of the run that the job goes on with: any other is another run's. Where it can't
-/// be written nothing happens: there is something worse to tell.
+/// Writes fault.json for a job that failed before its training began. Writes only if the run directory is absent, is
+/// free and without results, or has the run that the job resumes: any other directory may be another run's. Ignores
+/// write errors, because the failure itself is more important.
 void write_unbegun_fault(const ExpectedRun& run, const JobFailure& failure, const JobProcess& root,
                          const std::vector<train::FaultRecord::Operation>& operations) noexcept;
 

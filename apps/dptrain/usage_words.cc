@@ -7,7 +7,7 @@ namespace dptrain::app {
 namespace {
 
 struct Wording {
-  const char* said;  ///< an expression that all of it matches
+  const char* said;  ///< a regular expression that must match the whole message
   const char* ours;
 };
 

@@ -4,8 +4,8 @@
 
 namespace dptrain::app {
 
-/// What CLI11 says of a command line's mistake, as this program says what it expected and got; what isn't known here
-/// stays as it is.
+/// Rewrites CLI11's message about a command line as this program words it: what was expected and what was found.
+/// Messages that it doesn't know stay unchanged.
 std::string usage_words(const std::string& said);
 
 }  // namespace dptrain::app

@@ -2,14 +2,14 @@
 
 #include <string>
 
-// What options check of a value, beside what CLI11 has for it: what is wrong with it, or nothing.
+// Checks of option values that CLI11 doesn't have. Each returns what is wrong with the value, or "".
 
 namespace dptrain::app {
 
-/// An empty variable of a script is a mistake, not a wish for the default.
+/// Refuses an empty text: an empty script variable is a mistake, not a wish for the default.
 std::string refuse_empty(const std::string& text);
 
-/// What CLI::Range lets pass.
+/// Refuses NaN, which CLI::Range accepts.
 std::string refuse_nan(const std::string& text);
 
 }  // namespace dptrain::app

@@ -27,7 +27,7 @@ struct VerifyFlags {
   int64_t steps = 1;
 };
 
-/// What a test of this command plants; nothing where the variable is empty.
+/// The fault that a test of this command plants; none if the variable is empty.
 parallel::PlantedFault planted_fault() {
   const char* name = std::getenv(kFaultVariable);
   if (name == nullptr || *name == '\0') return parallel::PlantedFault::none;
@@ -40,7 +40,7 @@ parallel::PlantedFault planted_fault() {
   return static_cast<parallel::PlantedFault>(found - parallel::kPlantedFaultNames.begin());
 }
 
-/// Of all rows the same.
+/// All rows begin from the same weights.
 void find_initial_weights(train::VerificationPlan& plan) {
   if (!plan.single.initial_weights) return;
   const auto path = train::find_weights(plan.single.initial_weights->path, tell_of_damage);

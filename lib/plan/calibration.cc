@@ -16,7 +16,7 @@ namespace dptrain::plan {
 
 namespace {
 
-/// What is timed apart may be a little more together than what was timed at once.
+/// The sum of parts that are timed separately may be a little more than the whole.
 constexpr double kMostOfAStep = 1.5;
 
 [[noreturn]] void damaged(const std::filesystem::path& file, const std::string& got) {
@@ -26,7 +26,7 @@ constexpr double kMostOfAStep = 1.5;
                                           .advice = "name a run that has trained an epoch"});
 }
 
-/// A number of the last epoch that isn't less than 0, and not 0 where there is none without it.
+/// A number of the last epoch that is at least 0, and not 0 unless `may_be_none`.
 double number(const std::filesystem::path& file, const nlohmann::json& object, const char* key, bool may_be_none) {
   const auto value = object.at(key).get<double>();
   if (std::isfinite(value) && (may_be_none ? value >= 0 : value > 0)) return value;
@@ -61,7 +61,7 @@ MeasuredStep read_measured_step(const std::filesystem::path& run) {
     MeasuredStep step{.compute_s = (some(time, "compute_s") + seconds(time, "optimizer_s")) / steps,
                       .comm_s = seconds(time, "exposed_comm_s") / steps,
                       .step_s = some(train, "seconds") / steps};
-    // Its parts are means over the devices.
+    // The parts are means over the devices.
     if (step.compute_s + step.comm_s > kMostOfAStep * step.step_s)
       damaged(path, fmt::format("{:.4g} s of computing and waiting in {:.4g} s", steps * (step.compute_s + step.comm_s),
                                 steps * step.step_s));
@@ -105,8 +105,8 @@ Calibration calibrated(const MeasuredStep& measured, const StepTimesRequest& of_
     }
     of_run.calls.set_exchange(*exchange);
   }
-  // Cores that workers share with each other, or with servers of a store, compute that much less, and those that
-  // exchange beside it.
+  // Workers compute more slowly while they share cores with each other or with servers of a store, or exchange data
+  // meanwhile. So the factor is found by repeated planning.
   if (of_run.cores || (of_run.step.store && of_run.step.store->served) || is_known) {
     constexpr int kRounds = 10;
     for (int round = 0; round < kRounds; ++round) {

@@ -9,7 +9,7 @@
 namespace dptrain::plan {
 namespace {
 
-/// Data of an operation that is planned and not made: no byte of it is read.
+/// The data address of a planned operation; no byte of it is read.
 std::byte* nowhere() {
   static std::byte place;
   return &place;
@@ -21,12 +21,12 @@ bool is_message(const LoggedCall& call) {
   return call.call.kind == CommKind::send || call.call.kind == CommKind::receive;
 }
 
-/// A rank of the call's group, as the world numbers it.
+/// The world's number of a rank of the call's group.
 int world_rank(const LoggedCall& call, int rank) {
   return call.members ? (*call.members)[static_cast<size_t>(rank)] : rank;
 }
 
-/// What a stage goes over.
+/// The bytes that a stage moves and adds up.
 struct StageBytes {
   double sent = 0;
   double received = 0;
@@ -43,7 +43,7 @@ StageBytes bytes_of(const ExchangeStage& stage) {
   return bytes;
 }
 
-/// Of a message, in the world.
+/// The ranks of a message, as the world numbers them.
 struct MessageEnds {
   int from = 0;
   int to = 0;
@@ -77,7 +77,7 @@ CallCost CallTimes::cost(std::span<const LoggedCall* const> calls) {
 }
 
 std::vector<int> CallTimes::links_of(const LoggedCall& call) const {
-  // Numbers: of processes, of what leaves and of what enters each of them, and of pairs of ranks.
+  // Links are numbered in this order: of processes, of what leaves and what enters each process, and of pairs of ranks.
   const int processes = options_.world.processes(), ranks = options_.world.ranks();
   const auto pair = [&](int from, int to) { return 3 * processes + ranks + from * ranks + to; };
   if (is_message(call)) {
@@ -120,9 +120,10 @@ double CallTimes::on_simulated_links(std::span<const LoggedCall* const> calls) c
 
 double CallTimes::within_process(std::span<const LoggedCall* const> calls) const {
   const LoggedCall& first = *calls.front();
-  // Copies of host memory go over no link between devices.
+  // Copies in host memory use no link between devices.
   if (simulated_ && !first.over_host) return on_simulated_links(calls);
-  // Ranks read each other's memory. What the busiest of them reads or has read from it, in how many rounds:
+  // Ranks read each other's memory. The time follows from the bytes that the busiest rank reads, or that are read from
+  // it, and from the number of rounds:
   const auto n = static_cast<double>(first.ranks);
   double rounds = 1, bytes = 0;
   switch (first.call.kind) {
@@ -166,8 +167,8 @@ bool CallTimes::is_of_nccl(const LoggedCall& logged) const {
   }
 }
 
-/// Bytes go round all GPUs in rings, as fast as the slowest link lets them, which each host's own is at most one of;
-/// what little ones take is the depth of a tree over the hosts.
+/// Large buffers go round all GPUs in rings, as fast as the slowest link, which is at most each host's own link. The
+/// time of small ones is the depth of a tree over the hosts.
 double CallTimes::over_nccl(const LoggedCall& logged) const {
   const CommCall& call = logged.call;
   const HostLinks& hosts = *options_.hosts;
@@ -192,7 +193,7 @@ CallCost CallTimes::cost_of(const ExchangeStage& stage) const {
   const double adding = seconds_at(added, hosts.memory_bytes_per_s);
   if (stage.messages.empty()) return {.seconds = adding, .work_s = adding};
   const double messages = static_cast<double>(stage.messages.size()) * hosts.message_s;
-  // Bytes are handed on while others are on the link.
+  // The cores pass on bytes while other bytes are on the link.
   const double handing_on = seconds_at(sent + received, hosts.message_bytes_per_s);
   return {.seconds = adding + messages + std::max(hosts.link.seconds(std::max(sent, received)), handing_on),
           .work_s = adding + messages + handing_on};
@@ -245,7 +246,7 @@ CallCost CallTimes::between_processes(const LoggedCall& logged) {
     cost.seconds += of_stage.seconds;
     cost.work_s += of_stage.work_s;
   }
-  // A GPU's buffer goes to host memory and comes back.
+  // A GPU's buffer is copied to host memory and back.
   cost.seconds += 2 * seconds_at(static_cast<double>(payload.bytes()), options_.figures.staging_bytes_per_s);
   planned_.emplace(key, cost);
   return cost;
@@ -256,7 +257,7 @@ CallCost CallTimes::message_between_processes(const LoggedCall& logged) const {
   const HostLinks& hosts = *options_.hosts;
   if (is_of_nccl(logged))
     return {.seconds = 2 * options_.figures.inside.latency_s + hosts.link.seconds(bytes), .work_s = 0};
-  // By way of a copy on either side.
+  // Each side makes a copy.
   const double copying = seconds_at(2 * bytes, hosts.memory_bytes_per_s);
   const double handing_on = seconds_at(bytes, hosts.message_bytes_per_s);
   const double staging = seconds_at(bytes, options_.figures.staging_bytes_per_s);

@@ -18,68 +18,69 @@
 
 namespace dptrain::plan {
 
-/// What a process does for a call between processes.
+/// The work of one process for a call between processes.
 struct Exchanged {
-  double bytes = 0;     ///< that it adds up, sends and receives
-  double messages = 0;  ///< that it sends and receives
+  double bytes = 0;     ///< added up, sent and received
+  double messages = 0;  ///< sent and received
 };
 
-/// What an operation of ranks takes.
+/// The time that an operation of ranks takes.
 struct CallCost {
   double seconds = 0;
-  double work_s = 0;  ///< of them a process's cores are busy
+  double work_s = 0;  ///< the part of it in which a process's cores are busy
 };
 
-/// What the calls of a world take, as dptrain makes them.
+/// Times of the calls of a world, as dptrain carries them out.
 class CallTimes {
  public:
   struct Options {
     WorldShape world;
     std::vector<DeviceId> devices;  ///< of the first process
     const DeviceFigures& figures;
-    std::optional<LinkSpec> links = {};  ///< that calls of one process are held to, as in training
+    std::optional<LinkSpec> links = {};  ///< simulated links for calls within one process, as in training
     std::optional<HostLinks> hosts = {};
-    /// NCCL carries what GPUs of several hosts exchange; otherwise it goes through host memory.
+    /// GPUs of several hosts exchange through NCCL; if false, through host memory.
     bool over_nccl = false;
-    /// All of their sums are made in the tree's order.
+    /// All sums over NCCL are made in the tree's order.
     bool deterministic = false;
   };
   explicit CallTimes(const Options& options);
 
-  /// Of an operation on links that nobody else uses. `calls`: of the ranks that are there, in order; of a message those
-  /// of one or both of its ends.
+  /// The cost of an operation if nobody else uses its links. `calls`: for a collective the calls of its planned ranks,
+  /// in order; for a message those of one or both of its ends.
   CallCost cost(std::span<const LoggedCall* const> calls);
-  /// Numbers of the links that it takes; none where it takes all.
+  /// Numbers of the links that a call occupies; empty if it occupies all of them.
   std::vector<int> links_of(const LoggedCall& call) const;
-  /// What is on its way before it while it goes first.
+  /// Seconds of a call of lower priority that still go first when this call interrupts it, because they are already on
+  /// their way.
   double on_its_way_s(const LoggedCall& call) const;
-  /// Of the first process; nothing of a call within one, and of a message.
+  /// What the first process exchanges for a call; nothing for a message or for a call within one process.
   Exchanged exchanged(const LoggedCall& call);
-  /// Sets what the hosts' memory and cores take.
+  /// Sets how fast the hosts' memory and cores are.
   void set_exchange(const ExchangeFigures& figures);
-  /// Of a rank.
+  /// The process that a rank belongs to.
   int process_of(int rank) const { return options_.world.process_of(rank); }
-  /// What joins the hosts, where there are several.
+  /// The links between the hosts, if there are several.
   const std::optional<HostLinks>& hosts() const { return options_.hosts; }
 
  private:
   double within_process(std::span<const LoggedCall* const> calls) const;
-  /// What a communicator does by NCCL between processes: see make_nccl_world_communicators.
+  /// Whether a communicator makes the call through NCCL between processes: see make_nccl_world_communicators.
   bool is_of_nccl(const LoggedCall& call) const;
   double over_nccl(const LoggedCall& call) const;
   double on_simulated_links(std::span<const LoggedCall* const> calls) const;
   CallCost between_processes(const LoggedCall& call);
   CallCost message_between_processes(const LoggedCall& call) const;
   CallCost cost_of(const ExchangeStage& stage) const;
-  /// As process `process` of the call's group takes part in it.
+  /// The part that process `process` of the call's group has in the exchange.
   ExchangePlan exchange_of(const LoggedCall& call, const WorldShape& shape, int process) const;
-  /// Of a group's ranks.
+  /// The shape of the group that makes the call.
   WorldShape shape_of(const LoggedCall& call) const;
 
   Options options_;
   std::optional<SimulatedLinks> simulated_;
   std::shared_ptr<StagingPool> pool_;
-  /// By group, kind, elements, type, process whose part was planned.
+  /// By group, kind, elements, type and the process whose part was planned.
   std::map<std::tuple<int, CommKind, int64_t, DType, int>, CallCost> planned_;
 };
 

@@ -17,14 +17,14 @@ namespace {
 
 constexpr double kTera = 1e12, kGiga = 1e9;
 
-/// An assumption, until measurements take its place: cuDNN's and cuBLAS's large products reach about half of the data
-/// sheets' figures, and what goes over memory alone four fifths.
+/// An assumption until there are measurements: large products of cuDNN and cuBLAS reach about half of the data sheets'
+/// figures, and operators that only read and write memory reach four fifths.
 constexpr double kShareOfProducts = 0.5, kShareOfMemory = 0.8;
 
-/// A kernel of a recorded step takes no less; an assumption, too.
+/// The least time of a kernel in a recorded step; also an assumption.
 constexpr double kKernel_s = 3e-6;
 
-/// The table. GPUs: dense figures (no sparsity) and links in one direction.
+/// The table of devices. GPUs have dense figures (no sparsity) and link rates in one direction.
 std::vector<DeviceFigures> make_table() {
   const auto gpu = [](DeviceFigures figures) {
     figures.kind = DeviceKind::cuda;
@@ -113,7 +113,7 @@ const DeviceFigures* find_gpu(std::string_view product) {
 
 namespace {
 
-/// "4xh200" for h200, h200:4 and 4*h200; "" of what names no GPU.
+/// "4xh200" for h200, h200:4 and 4*h200; "" for a text that names no GPU.
 std::string meant_devices(std::string_view text) {
   std::string_view name;
   for (const DeviceFigures& known : known_devices())
@@ -155,7 +155,7 @@ std::optional<CountedDevices> parse_counted_devices(std::string_view text, std::
 
 double operator_seconds(const OperatorCost& cost, const DeviceFigures& device, Precision precision) {
   const bool is_gpu = device.kind == DeviceKind::cuda;
-  // What is copied from and to the host doesn't go over the device's memory alone.
+  // Copies to and from the host are limited by the host link, not by the device's memory.
   const bool is_staged = is_gpu && (cost.name == "upload" || cost.name == "download");
   const double bandwidth = is_staged ? device.staging_bytes_per_s : device.memory_bytes_per_s * kShareOfMemory;
   const double products = cost.flops / (device.flops(precision) * kShareOfProducts);

@@ -13,51 +13,52 @@
 
 namespace dptrain::plan {
 
-/// What a kind of device can do, as its vendor says or as this machine was measured to.
+/// What a kind of device can do, according to its vendor or to measurements on this machine.
 struct DeviceFigures {
   std::string name;  ///< "h200", as in 16xh200
   DeviceKind kind = DeviceKind::cpu;
-  // Multiplications and additions a second of dense products:
+  // Multiplications plus additions per second in dense products:
   double fp32_flops = 0;
   double tf32_flops = 0;
   double half_flops = 0;    ///< in bf16 and fp16
-  double memory_bytes = 0;  ///< that it has; 0: not known
+  double memory_bytes = 0;  ///< the device's memory; 0: not known
   double memory_bytes_per_s = 0;
-  /// Between such devices of one process, either way.
+  /// The link between two such devices of one process, in either direction.
   LinkSpeed inside;
-  /// That reading and writing host memory takes; 0: it is host memory.
+  /// The rate at which such a device reads and writes host memory; 0: its own memory is host memory.
   double staging_bytes_per_s = 0;
-  double operator_s = 0;  ///< no operator takes less
-  std::string source;     ///< of these figures
+  double operator_s = 0;  ///< the least time of any operator
+  std::string source;     ///< where these figures come from
 
   double flops(Precision precision) const;
 };
 
-/// The table of devices that a plan can be made for.
+/// The devices that a plan can be made for.
 const std::vector<DeviceFigures>& known_devices();
-/// By name; null where it isn't known.
+/// Finds a device by name; null if it isn't known.
 const DeviceFigures* find_device(std::string_view name);
-/// That of a GPU which calls itself so, "NVIDIA H200".
+/// Finds a GPU by the name that it reports, "NVIDIA H200"; null if it isn't known.
 const DeviceFigures* find_gpu(std::string_view product);
 
-/// "16xh200": so many of a device of the table.
+/// A count and a device of the table: "16xh200".
 struct CountedDevices {
   int count = 0;
   const DeviceFigures* figures = nullptr;
 };
-/// Nothing where `text` has no such form. Throws 78, with the devices of the table, for a name that isn't there, and
-/// for a count that isn't 1 to 4096. `where` begins the message.
+/// Nothing if `text` doesn't have this form. Throws 78 for an unknown name, listing the known devices, and for a count
+/// outside 1 to 4096. `where` begins the message.
 std::optional<CountedDevices> parse_counted_devices(std::string_view text, std::string_view where);
 
-/// What a run has shown of the devices: shares of the figures that operators reach, and what a step takes beside them.
+/// What a run has shown about its devices: how far operators are from the figures, and what a step takes besides them.
 struct Calibration {
-  double compute_factor = 1;  ///< that operators' seconds are multiplied by
-  double host_s = 0;          ///< of a step, which no operator takes
-  /// Where the run was of several processes.
+  double compute_factor = 1;  ///< factor for the estimated seconds of operators
+  double host_s = 0;          ///< seconds of a step outside of its operators
+  /// Set if the run had several processes.
   std::optional<ExchangeFigures> exchange = {};
 };
 
-/// What an operator takes: as long as its products or the memory that it goes over, whichever is slower.
+/// The seconds of an operator: the time for its products or for the memory that it reads and writes, whichever is
+/// longer.
 double operator_seconds(const OperatorCost& cost, const DeviceFigures& device, Precision precision);
 
 }  // namespace dptrain::plan

@@ -22,7 +22,7 @@ struct AllReduce {
 };
 
 constexpr int64_t kLeastLarge = 1 << 20;
-/// What bench comm measures, and no more.
+/// Limits of what bench comm measures.
 constexpr int64_t kMostBytes = int64_t{1} << 33, kMostProcesses = 4096;
 constexpr double kLeastSeconds = 1e-9, kMostSeconds = 1e6;
 
@@ -31,13 +31,13 @@ constexpr double kLeastSeconds = 1e-9, kMostSeconds = 1e6;
               "measure it with scripts/launch.sh -H HOSTS -- dptrain bench comm --devices cpu:0 --mb 0.0001,25 --json");
 }
 
-/// By process, how many ranks it has.
+/// The number of ranks of each process.
 WorldShape shape_of(const PrintedFile& file, const json& document) {
   const json &devices = document.at("devices"), &processes = document.at("processes");
   for (const std::string device : devices)
     if (!device.starts_with("cpu")) refuse(file, device);
   std::vector<int> ranks;
-  // In the order of the processes.
+  // Processes are numbered in the order of their ranks.
   for (const json& process : processes) {
     const auto number = process.is_number_integer() ? process.get<double>() : -1;
     const auto before = static_cast<double>(ranks.size());
@@ -60,14 +60,14 @@ AllReduce all_reduce_of(const PrintedFile& file, const json& row, CallTimes& cal
   return one;
 }
 
-/// The two unknowns that make both take as long as they did. One size tells of a rate alone.
+/// Solves for the two unknowns with which both sizes take the measured times. One size alone gives only a rate.
 ExchangeFigures solved(const AllReduce& small, const AllReduce& large) {
   const double determinant =
       small.exchanged.messages * large.exchanged.bytes - large.exchanged.messages * small.exchanged.bytes;
   const double solution =
       determinant > 0 ? (small.seconds * large.exchanged.bytes - large.seconds * small.exchanged.bytes) / determinant
                       : 0;
-  // A small one that took as long as a large one, or as its share of that, would leave bytes no time, or too much.
+  // If a small all_reduce took as long as a large one, or as its share of that, bytes would get no time, or too much.
   const double message_s = std::clamp(solution, 0.0, 0.5 * large.seconds / large.exchanged.messages);
   return {.message_s = message_s,
           .bytes_per_s = large.exchanged.bytes / (large.seconds - message_s * large.exchanged.messages)};

@@ -6,9 +6,9 @@
 
 namespace dptrain::plan {
 
-/// From what `dptrain bench comm --json` has printed of CPU workers of several processes over links as good as free:
-/// from the smallest and the largest all_reduce. Throws 66 where the file isn't there, 65 where it is something else,
-/// 78 where it was measured in one process, on GPUs, or of small buffers alone.
+/// Reads figures from the output of `dptrain bench comm --json`, measured with CPU workers of several processes over
+/// links that are practically free. They follow from the smallest and the largest all_reduce. Throws 66 if the file is
+/// missing, 65 if it is something else, 78 if it was measured in one process, on GPUs, or only with small buffers.
 ExchangeFigures read_exchange_figures(const std::filesystem::path& path);
 
 }  // namespace dptrain::plan

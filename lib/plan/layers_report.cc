@@ -25,7 +25,7 @@ ordered_json shape_json(const Shape& shape) {
   return sizes;
 }
 
-/// Of factors of which one isn't 1: "at 10 times the learning rate, without weight decay".
+/// A phrase for factors that aren't all 1: "at 10 times the learning rate, without weight decay".
 std::string manner(const ops::UpdateFactors& factors) {
   std::vector<std::string> parts;
   if (factors.learning_rate != 1) parts.push_back(fmt::format("at {} times the learning rate", factors.learning_rate));

@@ -12,8 +12,8 @@ struct LayersReport {
   std::string model;
   ModelLayers of;
 
-  /// A row for each stage, between sentences in lines of at most `width` characters. The table is as wide as its names
-  /// ask for: they are what configurations and checkpoints have, and cut by nothing.
+  /// A table with a row for each stage, between sentences in lines of at most `width` characters. The table is as wide
+  /// as its names need: nothing cuts them, because they are the names in configurations and checkpoints.
   std::string text(int width) const;
   /// One document; docs/layers.schema.json is its schema.
   std::string json() const;

@@ -6,23 +6,25 @@
 
 namespace dptrain::plan {
 
-/// When operations end that share links: on each link one after the other as they come, but what has a higher priority
-/// before others, which are interrupted for it, as comm/simulated_links.h has it.
+/// Schedules operations that share links and gives the end of each. A link carries one operation after the other, in
+/// the order of their arrival. An operation of higher priority goes first and interrupts others, as in
+/// comm/simulated_links.h.
 class LinkSchedule {
  public:
   explicit LinkSchedule(size_t operations) : ends_(operations) {}
 
   struct Use {
-    std::vector<int> links;  ///< none where it takes all
+    std::vector<int> links;  ///< empty if it occupies all of them
     int priority = 0;
-    double ready = 0;  ///< when it could begin; never earlier than that of the last one
+    double ready = 0;  ///< when it could begin; never earlier than that of the previous operation
     double seconds = 0;
-    double on_its_way_s = 0;  ///< of what is interrupted for it so much goes first, as it is on its way already
+    /// How long an operation that it interrupts still continues, with data already on its way.
+    double on_its_way_s = 0;
   };
   void take(size_t operation, const Use& use);
-  /// An operation that takes no links.
+  /// Sets the end of an operation that uses no links.
   void set_end(size_t operation, double end) { ends_[operation] = end; }
-  /// As far as it is known: what comes later may put it off. Nothing before the operation has taken its links.
+  /// The end as far as it is known: later operations may postpone it. Nothing before the operation has taken its links.
   std::optional<double> end(size_t operation) const { return ends_[operation]; }
 
  private:

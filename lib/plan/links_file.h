@@ -8,37 +8,37 @@
 
 namespace dptrain::plan {
 
-/// What a process's cores take for what they exchange with other processes.
+/// The time that a process's cores spend on exchanges with other processes.
 struct ExchangeFigures {
-  double message_s = 0;    ///< of each message that it sends or receives
-  double bytes_per_s = 0;  ///< at which they add up, and hand on what is sent and received
+  double message_s = 0;    ///< for each message that it sends or receives
+  double bytes_per_s = 0;  ///< rate at which they add up, and pass on what is sent and received
 };
 
-/// What joins the hosts of a cluster: a process each, with as many devices each.
+/// The links between the hosts of a cluster. Each host has one process, and all have as many devices.
 struct HostLinks {
-  int devices = 1;                 ///< of a host
-  LinkSpeed link;                  ///< of a host, to all others together
-  double message_s = 0;            ///< that a process spends on each message
-  double message_bytes_per_s = 0;  ///< at which its cores hand on what it sends and receives; 0: no limit
-  double memory_bytes_per_s = 0;   ///< at which a host adds up and copies; 0: no limit
-  /// Further hosts with nothing but the servers of a key-value store; 0: these are on the hosts that train.
+  int devices = 1;                 ///< of each host
+  LinkSpeed link;                  ///< between a host and all others together
+  double message_s = 0;            ///< CPU time of a process for each message
+  double message_bytes_per_s = 0;  ///< rate at which its cores pass on what it sends and receives; 0: no limit
+  double memory_bytes_per_s = 0;   ///< rate at which a host adds up and copies; 0: no limit
+  /// Further hosts that only run the servers of a key-value store; 0: the servers are on the hosts that train.
   int server_hosts = 0;
 };
 
-/// A links file: the keys of the configuration's `links`, which are those between the devices of a process, and
+/// A links file. It has the keys of the configuration's `links`, for the links between devices of one process, and
 /// `hosts`: {devices, latency_us, gbps, message_us, message_gbps, memory_gbps, server_hosts}.
 struct LinksFile {
   std::optional<HostLinks> hosts;
-  std::optional<ConfigNode> links;  ///< as the configuration has them; nothing where the file has none
+  std::optional<ConfigNode> links;  ///< in the configuration's form; nothing if the file has none
 };
 
-/// A host has one process.
+/// The most devices of one host, which has one process.
 inline constexpr int kMostDevicesOfHost = 64;
 
-/// Throws 78 for what it isn't, 66 where it isn't there.
+/// Reads a links file. Throws 78 for a mistake in it, 66 if it is missing.
 LinksFile read_links_file(const std::filesystem::path& path);
 
-/// What such links are between all devices, those of `pairs` left out.
+/// The link that the file gives for all pairs of devices; entries of `pairs` are ignored.
 LinkSpeed link_of_file(const ConfigNode& links);
 
 }  // namespace dptrain::plan

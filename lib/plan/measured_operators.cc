@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What no measurement is beyond.
+/// Upper limits of possible measurements.
 constexpr double kMostOperatorSeconds = 1e6, kMostFlops = 1e24;
 constexpr int64_t kMostOperatorBytes = int64_t{1} << 50, kMostCalls = 1'000'000'000, kMostCores = 1'000'000;
 
@@ -36,7 +36,7 @@ void require_alike(const PrintedFile& file, const json& device, const MeasuredDe
     file.refuse("expected operators of " + wanted.figures.name, product, "measure them on such a GPU");
 }
 
-/// Adds the device's operators; returns the seconds of its step that none of them takes.
+/// Adds the device's operators; returns the seconds of its step outside of its operators.
 double add_operators(const PrintedFile& file, const json& device, std::vector<MeasuredCalls>& calls) {
   for (const json& one : device.at("operators")) {
     const int64_t count = file.integer(one, "calls", 1, kMostCalls);
@@ -79,7 +79,7 @@ MeasuredOperators read_measured_operators(const std::filesystem::path& path, con
     if (const std::string precision = document.at("precision"); precision != precision_name(wanted.precision))
       file.refuse(fmt::format("expected operators in {}, as planned", precision_name(wanted.precision)), precision,
                   "write --set precision=" + precision);
-    // A GPU's was measured with waits between its operators, which a step that is recorded doesn't have.
+    // For a GPU, that time includes waits between operators, which a recorded step doesn't have.
     measured.beside_s = wanted.figures.kind == DeviceKind::cuda ? 0 : measured.beside_s / devices;
   });
   return measured;

@@ -10,29 +10,29 @@
 
 namespace dptrain::plan {
 
-/// Calls of an operator that are alike.
+/// Calls of an operator with the same operands.
 struct MeasuredCalls {
-  OperatorCost one;  ///< with its seconds
+  OperatorCost one;  ///< one of them, with its seconds
   int64_t count = 1;
 };
 
-/// What was measured of operators on one device, or on several alike.
+/// Measurements of operators on one device, or on several devices of the same kind.
 struct MeasuredOperators {
   std::vector<MeasuredCalls> calls;
-  double beside_s = 0;  ///< of a step, which no operator takes
-  int cores = 0;        ///< that the process which measured could use
+  double beside_s = 0;  ///< seconds of a step outside of its operators
+  int cores = 0;        ///< the number of cores that the measuring process could use
 };
 
-/// Of which devices measurements are wanted.
+/// The devices for which measurements are wanted.
 struct MeasuredDevices {
   const DeviceFigures& figures;
   Precision precision = Precision::fp32;
-  std::vector<int> threads = {1};  ///< of CPU workers
+  std::vector<int> threads = {1};  ///< by CPU worker
 };
 
-/// Reads what `dptrain bench ops --json` has printed, of all its devices of the wanted kind. Throws 66 where the file
-/// isn't there, 65 where it is something else, 78 where it was measured on other devices, in another precision or with
-/// other threads, or where those planned for have unlike threads.
+/// Reads what `dptrain bench ops --json` has printed, for all devices of the wanted kind. Throws 66 if the file is
+/// missing, 65 if it is something else. Throws 78 if it was measured on other devices, in another precision or with
+/// other thread counts, or if the planned devices have different thread counts.
 MeasuredOperators read_measured_operators(const std::filesystem::path& path, const MeasuredDevices& wanted);
 
 }  // namespace dptrain::plan

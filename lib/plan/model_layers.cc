@@ -12,7 +12,7 @@
 namespace dptrain::plan {
 namespace {
 
-/// One sample, without values: nothing is computed with them.
+/// One sample without values, because nothing is computed with them.
 struct OneSample {
   Shape shape;  ///< without the dimension of samples
   Tensor x;     ///< images [1, C, H, W], or tokens i32 [1, S]
@@ -34,10 +34,11 @@ OneSample sample_of(const models::ModelInput& input, Device& device) {
                    .firsts = numbers({1})}};
 }
 
-/// Of one sample [1, ...]; what a head makes of its tokens, [S, V], has no dimension of samples.
+/// The shape of one sample [1, ...] without its first dimension. A head's output for its tokens, [S, V], has no
+/// dimension of samples.
 Shape without_samples(const Shape& shape) { return shape[0] == 1 ? Shape(shape.dimensions().subspan(1)) : shape; }
 
-/// Of a component or a whole model.
+/// The counts of a component or of a whole model.
 template <class Parameters>
 ParameterCounts counts_of(Parameters& of) {
   ParameterCounts counts;
@@ -60,7 +61,7 @@ std::vector<UpdateShare> updates_of(nn::Model& model) {
   return shares;
 }
 
-/// The beginning that all names of its parameters have, up to a dot.
+/// The common beginning of all its parameters' names, up to a dot.
 std::string head_name(nn::Head& head) {
   std::vector<std::string> names;
   head.visit_parameters(
@@ -97,7 +98,7 @@ double ModelLayers::flops() const {
 ParameterCounts parameter_counts(nn::Model& model) { return counts_of(model); }
 
 ModelLayers layers_of(const models::ModelSpec& spec, const models::ModelInput& input) {
-  // Shapes and products are those of any other device.
+  // Shapes and products are the same on any device.
   const auto device = open_device({DeviceKind::cpu, 0}, {.counts_only = true});
   const auto model = spec.build({.device = *device}, input);
   model->place(*device, {});

@@ -9,25 +9,25 @@
 
 namespace dptrain::plan {
 
-/// A stage of a model, or its head.
+/// One stage of a model, or its head.
 struct ModelLayer {
-  std::string name;            ///< as nn::Model::stage_name has it; of a head what the names of its parts begin with
-  std::vector<Shape> outputs;  ///< of one sample, [64, 28, 28]; more than one of a head alone
-  int64_t parameters = 0;      ///< elements, padding not counted; a tied tensor is of the stage that owns it
-  int64_t frozen = 0;          ///< of these, those that aren't trained
-  double flops = 0;            ///< of products, in the forward pass of one sample
+  std::string name;            ///< as nn::Model::stage_name gives it; for a head, the common prefix of its parts' names
+  std::vector<Shape> outputs;  ///< of one sample, for instance [64, 28, 28]; only a head has more than one
+  int64_t parameters = 0;      ///< elements without padding; a tied tensor counts for the stage that owns it
+  int64_t frozen = 0;          ///< the part of them that isn't trained
+  double flops = 0;            ///< of products in the forward pass of one sample
 };
 
-/// Trained elements that an optimizer updates by the same factors.
+/// The trained elements that an optimizer updates with the same factors.
 struct UpdateShare {
   ops::UpdateFactors factors = {};
   int64_t elements = 0;
 };
 
-/// A model's stages, then its head where it has one.
+/// A model's stages, followed by its head if it has one.
 struct ModelLayers {
   Shape input;                ///< of one sample: images [C, H, W], text [S]
-  int64_t running_state = 0;  ///< elements that are saved with the model and not trained: statistics of batch norms
+  int64_t running_state = 0;  ///< elements that are saved with the model but not trained: statistics of batch norms
   std::vector<ModelLayer> layers;
   std::vector<UpdateShare> updates = {};  ///< by factors, in the order of their first parameters
 
@@ -36,16 +36,16 @@ struct ModelLayers {
   double flops() const;
 };
 
-/// Elements of a whole model's parameters, placed or not, counted as those of a ModelLayer are.
+/// The number of elements of a whole model's parameters, allocated or not, counted as for a ModelLayer.
 struct ParameterCounts {
   int64_t all = 0;
   int64_t frozen = 0;
 };
 ParameterCounts parameter_counts(nn::Model& model);
 
-/// By the evaluation of one sample on a device that computes nothing, so that a model of any size takes no memory; a
-/// sample of text is `input.text->sequence` tokens long, and all of them are predicted. Throws 78 where the model can't
-/// take such an input.
+/// Finds the layers by evaluating one sample on a device that computes nothing, so that a model of any size takes no
+/// memory. A text sample is `input.text->sequence` tokens long, and all of its tokens are predicted. Throws 78 if the
+/// model can't take such an input.
 ModelLayers layers_of(const models::ModelSpec& spec, const models::ModelInput& input);
 
 }  // namespace dptrain::plan

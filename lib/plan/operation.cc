@@ -7,15 +7,16 @@
 namespace dptrain::plan {
 namespace {
 
-/// Group, whether over host memory, sender and receiver of a message or -1, and the number among those alike.
+/// Identifies an operation: the group, whether it uses host memory, the sender and receiver of a message or -1, and the
+/// number among operations with the same other fields.
 using Key = std::tuple<int, bool, int, int, int>;
 
-/// Stands for the group of what goes to the servers of a store, and for that of what comes back.
+/// These stand for the group of pushes to the servers of a store, and for that of pulls.
 constexpr int kPushes = -1, kPulls = -2;
 
 class Numbered {
  public:
-  /// Of a rank's next call.
+  /// The key of a rank's next call.
   Key key_of(const LoggedCall& call) {
     if (call.key)
       return {call.call.kind == CommKind::send ? kPushes : kPulls, false, static_cast<int>(*call.key), -1, 0};

@@ -7,24 +7,24 @@
 
 namespace dptrain::plan {
 
-/// A collective or a message of a step: the calls of the planned ranks that are its ends.
+/// A collective or a message of a step, as the calls of the planned ranks that take part in it.
 struct Operation {
   struct End {
     size_t rank = 0;
-    size_t call = 0;  ///< of that rank's
+    size_t call = 0;  ///< index into that rank's calls
   };
   std::vector<End> ends;  ///< by rank
 };
 
-/// Of all calls of the planned ranks: of a group the n-th collective of each of its ranks are one operation, of two
-/// ranks the n-th message sent and the n-th received; of a store on servers what is pushed of a key, and what is
-/// pulled.
+/// The operations that the calls of the planned ranks form. The n-th collectives of all ranks of a group are one
+/// operation. The n-th message that one rank sends to another and the n-th that the other receives from it are one
+/// operation. For a store on servers, the pushes of a key are one operation, and the pulls of a key are another.
 struct Operations {
   std::vector<Operation> all;
-  std::vector<std::vector<size_t>> of_call;  ///< by rank and call: a number in `all`
+  std::vector<std::vector<size_t>> of_call;  ///< by rank and call: an index into `all`
 };
 
-/// `calls`: of each rank.
+/// Groups calls into operations. `calls`: by rank.
 Operations operations_of(const std::vector<const CallLog*>& calls);
 
 }  // namespace dptrain::plan

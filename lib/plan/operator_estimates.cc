@@ -11,7 +11,7 @@
 namespace dptrain::plan {
 namespace {
 
-/// Of several operators together.
+/// Sums over several operators.
 struct Ratio {
   double measured = 0;
   double by_figures = 0;
@@ -19,7 +19,7 @@ struct Ratio {
   double value_or(double otherwise) const { return by_figures > 0 ? measured / by_figures : otherwise; }
 };
 
-/// The numbers of "[64, 1, 28, 28] [20, 1, 5, 5]", of all shapes.
+/// All numbers in the shapes "[64, 1, 28, 28] [20, 1, 5, 5]".
 std::vector<int64_t> extents_of(std::string_view operands) {
   std::vector<int64_t> extents;
   const char* const end = operands.data() + operands.size();
@@ -32,7 +32,7 @@ std::vector<int64_t> extents_of(std::string_view operands) {
   return extents;
 }
 
-/// How many of them are not the same; all where there aren't as many.
+/// The number of extents that differ; all of them if the two have different numbers of extents.
 size_t differing_extents(std::string_view a, std::string_view b) {
   const std::vector<int64_t> of_a = extents_of(a), of_b = extents_of(b);
   if (of_a.size() != of_b.size()) return std::max(of_a.size(), of_b.size());
@@ -62,7 +62,7 @@ OperatorEstimates::OperatorEstimates(const DeviceFigures& figures, Precision pre
 }
 
 double OperatorEstimates::size_ratio(double expected, const Measured& measured) {
-  // An operator that is given nothing, and leaves nothing, has no size.
+  // An operator without inputs and results has no size.
   return expected > 0 && measured.by_figures > 0 ? expected / measured.by_figures : 1;
 }
 
@@ -74,8 +74,8 @@ OperatorEstimates::Estimate OperatorEstimates::estimate(const OperatorCost& cost
   const auto& measured = name->second;
   if (const auto same = measured.find(cost.operands); same != measured.end())
     return {.seconds = same->second.seconds, .basis = Basis::same_operands};
-  // The nearest in shape, such as one of other samples. Of these the nearest in size: what is small wastes more of a
-  // device than what is large.
+  // The nearest in shape, for instance with another number of samples. If several are equally near, the nearest in
+  // size: small operators waste more of a device than large ones.
   const auto distance = [&](const auto& entry) {
     return std::pair(differing_extents(cost.operands, entry.first),
                      std::abs(std::log(size_ratio(expected, entry.second))));

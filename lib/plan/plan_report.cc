@@ -20,7 +20,7 @@ constexpr double kMegabyte = 1e6, kGigabyte = 1e9, kGigaflop = 1e9;
 
 std::string megabytes(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / kMegabyte); }
 
-/// "0 to 3 (cuda:0-3)"; without the devices where these are of several kinds or begin anew.
+/// "0 to 3 (cuda:0-3)"; without the devices if they are of several kinds or if their numbers begin again.
 std::string ranks_name(const std::vector<PlannedRank>& ranks, size_t first, size_t last) {
   const DeviceId& device = ranks[first].device;
   if (first == last) return fmt::format("{} ({})", first, device.name());
@@ -32,7 +32,7 @@ std::string ranks_name(const std::vector<PlannedRank>& ranks, size_t first, size
   return fmt::format("{}{}{}{}", first, last == first + 1 ? ", " : " to ", last, names);
 }
 
-/// Ranks behind each other that look alike share a row.
+/// Consecutive ranks with equal numbers share a row.
 std::string memory_table(const std::vector<PlannedRank>& ranks, int width) {
   std::vector<TableColumn> columns = {{.header = "MB of ranks", .cells = {}, .left_aligned = true},
                                       {.header = "samples", .cells = {}},
@@ -86,7 +86,7 @@ std::string message_table(const PlannedRank& rank, int width) {
             {name, std::to_string(calls), elements, fmt::format("{:.4g}", static_cast<double>(sent) / kMegabyte)});
   };
   const auto totals = message_totals(rank);
-  // A store has a call a key, with many roots.
+  // A store has one call per key, with many roots.
   constexpr size_t kMostRows = 24;
   for (size_t i = 0; i < std::min(kMostRows, totals.size()); ++i) {
     const auto& [key, total] = totals[i];
@@ -97,7 +97,7 @@ std::string message_table(const PlannedRank& rank, int width) {
   return text_table(columns, width);
 }
 
-/// The rank that is done last, whose computing and waiting the step is.
+/// The rank that finishes last; its computing and waiting is the step.
 size_t last_rank(const StepTimes& times) {
   return static_cast<size_t>(std::ranges::max_element(times.ranks, {}, &RankTimes::all_s) - times.ranks.begin());
 }
@@ -160,7 +160,7 @@ std::string averaging_text(const PlanReport& report) {
   return text + "\n\n";
 }
 
-/// Samples a second; in whole ones where there are many.
+/// Samples per second, rounded to integers if there are many.
 std::string rate(double samples_per_s) {
   return samples_per_s < 1000 ? fmt::format("{:.4g}", samples_per_s) : digit_groups(samples_per_s);
 }
@@ -172,7 +172,7 @@ std::string times_text(const PlanReport& report) {
   const StepTimes& times = *report.times;
   const size_t last = last_rank(times);
   const RankTimes& rank = times.ranks[last];
-  // Ranks that do the same need no name.
+  // Ranks that all do the same need no name.
   const bool alike = std::ranges::all_of(times.ranks, [&](const RankTimes& other) {
     return std::abs(other.compute_s - rank.compute_s) <= 0.01 * rank.compute_s;
   });
@@ -217,7 +217,7 @@ int64_t PlanReport::all_bytes() const {
 std::string PlanReport::text(int width) const {
   std::string memory_below;
   if (fits() == false) {
-    // Which halves the activations that a device holds at once.
+    // Doubling accumulate halves the activations that a device holds at once.
     const std::string smaller = fmt::format("accumulate: {}", 2 * accumulate);
     const auto gigabytes = [](int64_t bytes) { return static_cast<double>(bytes) / kGigabyte; };
     memory_below += device_memory_bytes

@@ -14,36 +14,36 @@ namespace dptrain::plan {
 struct PlanReport {
   std::string run;
   std::string strategy;
-  std::string devices;  ///< as they were asked for
+  std::string devices;  ///< as the user named them
   int64_t accumulate = 1;
   int hosts = 1;
-  /// Of the table's device; none where that isn't known.
+  /// Memory of the table's device; none if it isn't known.
   std::optional<int64_t> device_memory_bytes = {};
-  /// Of this machine, where all ranks are CPU workers on it, which share it.
+  /// Memory of this machine, if all ranks are CPU workers that share it.
   std::optional<int64_t> host_memory_bytes = {};
   PlannedStep step;
-  std::optional<StorePlaces> places = {};  ///< of a store on servers
-  std::optional<StepTimes> times;          ///< where the devices' figures are known
-  std::optional<StepTimes> between;        ///< of a step after which replicas don't become their mean
-  std::string figures_source;              ///< of the times
-  /// Of the first rank's operators, where some were measured.
+  std::optional<StorePlaces> places = {};  ///< for a store on servers
+  std::optional<StepTimes> times;          ///< set if the devices' figures are known
+  std::optional<StepTimes> between;        ///< times of a step that doesn't end with averaging the replicas
+  std::string figures_source;              ///< the source of the figures behind the times
+  /// How the first rank's operators were estimated; set if some were measured.
   std::optional<EstimateShares> shares = {};
 
-  /// The largest peak of a rank.
+  /// The largest peak of any rank.
   int64_t most_bytes() const;
-  /// All peaks together, with what a store holds beside them in host memory.
+  /// The sum of all peaks, plus what a store holds in host memory.
   int64_t all_bytes() const;
-  /// Of steps of a whole period, where replicas become their mean after some; with `times`.
+  /// The mean over a whole period, for replicas that are averaged after some steps; needs `times`.
   double mean_step_s() const;
-  /// Whether all ranks' peaks fit their devices, and those of CPU workers together the machine; nothing where it isn't
-  /// known.
+  /// Whether each rank's peak fits its device, and the peaks of CPU workers together fit the machine; nothing if that
+  /// isn't known.
   std::optional<bool> fits() const;
 
   /// Tables of memory, operators and messages, and the step's time, in lines of at most `width` characters.
   std::string text(int width) const;
   /// One document; docs/plan.schema.json is its schema.
   std::string json() const;
-  /// The step's timeline, with `times`; see planned_timeline.h.
+  /// The step's timeline; needs `times`. See planned_timeline.h.
   std::string trace() const;
 };
 

@@ -9,7 +9,7 @@
 namespace dptrain::plan {
 namespace {
 
-/// Equal things of a step, counted in the order in which they come first.
+/// Counts equal things of a step, in the order in which they first appear.
 template <class Key, class Value>
 class Totals {
  public:
@@ -27,7 +27,7 @@ class Totals {
 
 constexpr const char *kPush = "push", *kPull = "pull";
 
-/// What goes to the servers of a store, and comes from them, has names of its own.
+/// The name of a call. Messages to and from the servers of a store have names of their own.
 std::string name_of(const LoggedCall& logged) {
   if (logged.key) return logged.call.kind == CommKind::send ? kPush : kPull;
   return std::string(comm_kind_name(logged.call.kind));

@@ -17,7 +17,7 @@ struct OperatorTotal {
   int64_t bytes = 0;
 };
 
-/// Of each operator all calls in a step, in the order in which they come first.
+/// Totals of all calls of each operator in a step, in the order of the operators' first calls.
 std::vector<std::pair<std::string, OperatorTotal>> operator_totals(const PlannedRank& rank);
 
 struct MessageTotal {
@@ -26,10 +26,10 @@ struct MessageTotal {
   int64_t sent_bytes = 0;
 };
 
-/// By name, type, root or peer (-1: none), and whether it is of host memory.
+/// A message's name, type, root or peer (-1: none), and whether it is in host memory.
 using MessageKey = std::tuple<std::string, DType, int, bool>;
 
-/// Of equal messages all of a step, in the order in which they come first; barriers aside.
+/// Totals of equal messages in a step, in the order of their first calls; barriers don't count.
 std::vector<std::pair<MessageKey, MessageTotal>> message_totals(const PlannedRank& rank);
 
 /// "all_reduce f32", "reduce f32, to 0"

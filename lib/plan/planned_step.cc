@@ -13,22 +13,22 @@
 namespace dptrain::plan {
 namespace {
 
-/// So many steps show the most memory. The second is told of, which is of the first one's samples: a GPU records the
-/// second step of a size, and replays it from then on.
+/// The number of steps that shows the peak memory. The plan describes the second step, which has the size of the first:
+/// a GPU records the second step of a size, and replays it from then on.
 constexpr int64_t kSteps = 5;
 constexpr int64_t kToldStep = 2;
 
-/// Of the model that the ranks train together.
+/// The parameters of the model that the ranks train together.
 ParameterCounts parameters_of(const parallel::ReplicaSpec& spec) {
   const auto device = open_device({DeviceKind::cpu, 0}, {.counts_only = true});
   return parameter_counts(*spec.model.build({.device = *device}, spec.input));
 }
 
-/// What NCCL carries is a part of what GPUs record, which those of other hosts are different from; see
-/// make_communicators.
+/// The types that NCCL sums over GPUs. Such sums are part of what GPUs record. Across hosts, the GPUs of other hosts
+/// count as different ones; see make_communicators.
 std::vector<DType> recorded_sums(const StepRequest& request) {
   const auto& team = request.context.team;
-  // Each host has the same ones.
+  // Each host has the same device numbers.
   const size_t of_host = std::min(team.devices.size(), static_cast<size_t>(request.world.ranks_of(0).size()));
   std::set<int> gpus;
   for (size_t i = 0; i < of_host; ++i)
@@ -38,13 +38,14 @@ std::vector<DType> recorded_sums(const StepRequest& request) {
   return team.deterministic ? std::vector<DType>() : std::vector{DType::f32};
 }
 
-/// As make_nccl_world_communicators has it.
+/// The sums in the tree's order, as in make_nccl_world_communicators.
 std::optional<TreeSums> sums_by_tree(const StepRequest& request) {
   if (request.world.processes() == 1 || recorded_sums(request).empty()) return std::nullopt;
   return tree_sums(request.context.team.deterministic);
 }
 
-/// How the samples of the first ranks alone are loaded, of the same batches: nobody asks for those of other processes.
+/// Loader options for only the samples of the ranks that are planned, from the same batches. Samples of other processes
+/// are never needed.
 BatchLoaderOptions of_ranks_there(const StepRequest& request, BatchLoaderOptions options, int64_t batch_samples) {
   const size_t parts = options.devices.size();
   const BatchSplit whole = options.split ? *options.split : BatchSplit::even(static_cast<int>(parts));
@@ -58,7 +59,7 @@ BatchLoaderOptions of_ranks_there(const StepRequest& request, BatchLoaderOptions
   return options;
 }
 
-/// The batches of a training, as many alive at once as there are in one: those that the strategy has been given, and
+/// The batches of a training run. As many exist at once as in an actual training run: those that the strategy has, and
 /// those that are loaded ahead.
 class Batches {
  public:
@@ -67,7 +68,7 @@ class Batches {
 
   int64_t epoch() const { return epoch_; }
 
-  /// The next one; what was returned before has to be let go of.
+  /// The next batch. The caller must have released the one before.
   std::shared_ptr<const Batch> next() {
     if (!alive_.empty()) alive_.pop_front();
     fill();
@@ -83,7 +84,7 @@ class Batches {
   void fill() {
     while (epoch_ > 0 && alive_.size() < static_cast<size_t>(given_)) {
       std::shared_ptr<const Batch> batch = loader_.next();
-      // A short one at an epoch's end is no larger than others.
+      // A short batch at an epoch's end shows no larger memory.
       if (batch == nullptr || batch->samples < whole_) return;
       alive_.push_back(std::move(batch));
     }
@@ -96,7 +97,7 @@ class Batches {
   std::deque<std::shared_ptr<const Batch>> alive_;
 };
 
-/// Steps, and the parts of them.
+/// Steps and their parts.
 std::vector<PlannedPart> parts_of(const std::vector<parallel::TimelineRow>& rows) {
   std::vector<PlannedPart> parts;
   for (const parallel::TimelineRow& row : rows)
@@ -108,7 +109,7 @@ std::vector<PlannedPart> parts_of(const std::vector<parallel::TimelineRow>& rows
   return parts;
 }
 
-/// What each rank has shown since the last call. Nothing is under way.
+/// The parts that each rank has shown since the last call. No step may be running.
 std::vector<std::vector<PlannedPart>> take_parts(parallel::Strategy& strategy, size_t ranks) {
   std::vector<std::vector<PlannedPart>> parts;
   for (const auto& rows : strategy.take_timelines()) parts.push_back(parts_of(rows));
@@ -116,13 +117,13 @@ std::vector<std::vector<PlannedPart>> take_parts(parallel::Strategy& strategy, s
   return parts;
 }
 
-/// By what number a strategy is given a plan's step: where replicas become their mean after some steps, one after which
-/// they don't, unless they always do.
+/// The step number that a strategy gets for a plan's step. If replicas are averaged after some steps, it is a step
+/// without averaging, unless every step has it.
 int64_t number_of(int64_t step, const std::optional<parallel::AveragingSteps>& averaging) {
   return averaging ? averaging->warmup_steps + averaging->period * step + 1 : step;
 }
 
-/// What a rank has done since its logs were cleared; `costs` are added to those of before.
+/// Takes what a rank has done since its logs were cleared, and adds `costs` to earlier ones.
 void take_work(const parallel::Strategy& strategy, int rank, const parallel::RankCosts& costs, const CallLog& calls,
                PlannedRank& planned) {
   planned.device = strategy.device(rank).id();
@@ -166,7 +167,7 @@ PlannedStep plan_step(const StepRequest& request) {
   plan.averaging = strategy->averaging();
   const bool averages_apart = plan.averaging && plan.averaging->period > 1;
   if (averages_apart) plan.between.resize(ranks);
-  // As long as it goes on, so that no step is recorded anew for being shown no more.
+  // Shows all steps, because a step would be recorded again if it were no longer shown.
   strategy->show_steps({.first = 1, .last = number_of(2 * kSteps, plan.averaging)});
   for (size_t r = 0; r < ranks; ++r) strategy->take_costs(static_cast<int>(r));
   const auto keep_peaks = [&](const parallel::RankCosts& costs, PlannedRank& planned) {
@@ -209,7 +210,7 @@ PlannedStep plan_step(const StepRequest& request) {
     }
   }
   if (strategy->defers_updates()) {
-    // What a step leaves for the next one is held besides.
+    // Memory that a step leaves for the next one counts as well.
     const auto log_of = [&](size_t r) { return strategy->device(static_cast<int>(r)).operator_log(); };
     plan.following.resize(ranks);
     for (size_t r = 0; r < ranks; ++r) {

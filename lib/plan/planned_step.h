@@ -17,14 +17,14 @@
 
 namespace dptrain::plan {
 
-/// A part of what a rank does: "forward 2", "layer1.0", "optimizer". Others may lie within it.
+/// A part of a rank's work: "forward 2", "layer1.0", "optimizer". Parts may contain other parts.
 struct PlannedPart {
   std::string name;
-  size_t begin = 0;  ///< of its operators the first
-  size_t end = 0;    ///< behind the last of them; at least one more than that
+  size_t begin = 0;  ///< index of its first operator
+  size_t end = 0;    ///< one past its last operator; greater than `begin`
 };
 
-/// What a rank holds in training, and what it does and sends in one step.
+/// What a rank holds in memory during training, and what it computes and sends in one step.
 struct PlannedRank {
   DeviceId device;
   int64_t samples = 0;
@@ -32,18 +32,18 @@ struct PlannedRank {
   MemoryCounts memory_at_peak;
   CommCounts sent;
   std::vector<OperatorCost> operators;  ///< in order
-  CallLog calls;                        ///< in order; those of all ranks are ends of the same collectives
+  CallLog calls;                        ///< in order; the calls of all ranks form the collectives
   std::vector<PlannedPart> parts = {};  ///< see StepRequest::context
 
   double flops() const;
 };
 
-/// What a rank does in steps that follow on each other, from one without an update before it on.
+/// What a rank does in consecutive steps, beginning with one that has no update before it.
 struct FollowingSteps {
   std::vector<OperatorCost> operators;  ///< in order
   CallLog calls;                        ///< in order
   std::vector<PlannedPart> parts = {};  ///< see StepRequest::context
-  /// What it has done and started by the end of each step; all but the last of these are complete.
+  /// What the rank has computed and started by the end of each step; all steps except the last are complete.
   struct End {
     size_t operators = 0;
     size_t calls = 0;
@@ -56,36 +56,37 @@ struct PlannedStep {
   int64_t batch_samples = 0;
   int64_t steps_per_epoch = 0;
   ParameterCounts parameters = {};          ///< of the whole model
-  std::vector<PlannedRank> ranks;           ///< the first of the world
-  std::optional<parallel::StoreUse> store;  ///< of `kvstore`
-  /// Of a pipeline, whose stages are taken to be as long as each other.
+  std::vector<PlannedRank> ranks;           ///< the first ranks of the world
+  std::optional<parallel::StoreUse> store;  ///< of the strategy `kvstore`
+  /// Set for a pipeline; its stages are assumed to take equally long.
   std::optional<parallel::PipelineFigures> pipeline = {};
-  /// Where the next step makes the update of this one, of each rank; the calls and operators of `ranks` are those of a
-  /// step that ends with its own. Empty otherwise.
+  /// By rank, for strategies in which the next step makes the update of this one; empty for others. The calls and
+  /// operators of `ranks` are then those of a step that ends with its own update.
   std::vector<FollowingSteps> following = {};
-  /// Where replicas become their mean after some steps: `ranks` are of such a step, and `between` of one without it;
-  /// empty where there is none.
+  /// Set if replicas are averaged after some steps: `ranks` then describe a step with averaging, and `between` a step
+  /// without. `between` is empty if there is no such step.
   std::optional<parallel::AveragingSteps> averaging = {};
   std::vector<PlannedRank> between = {};
 };
 
 struct StepRequest {
-  /// What strategies are made from; `team.devices` are those of the world's first ranks. With `team.has_timelines` the
-  /// parts of a step are told of, in the order in which they begin, what others lie within before these.
+  /// The context that strategies are made from; `team.devices` are the devices of the world's first ranks. With
+  /// `team.has_timelines` the result contains the parts of a step, in the order in which they begin; a part comes
+  /// before the parts that it contains.
   parallel::StrategyContext context;
   std::function<std::unique_ptr<parallel::Strategy>(const parallel::StrategyContext&)> make;
   std::shared_ptr<const Dataset> data;
-  /// How its batches are loaded; asked once.
+  /// Returns how the strategy's batches are loaded; called once.
   std::function<BatchLoaderOptions(parallel::Strategy&)> loader;
-  /// Seconds of an operator, for a pipeline that is cut by them; see LoggedWorld.
+  /// Returns the seconds of an operator, for a pipeline whose cut depends on them; see LoggedWorld.
   std::function<double(const OperatorCost&)> operator_s = {};
-  /// The processes of the world, the first of which has the devices of `context`: one a host.
+  /// The processes of the world, one per host. The first process has the devices of `context`.
   WorldShape world = WorldShape({1});
 };
 
-/// Runs some steps of the strategy itself over devices that compute nothing, of which no more than the list names are
-/// made: of a larger world the first ranks stand for all; of pipelines these have to be whole ones. Blocks for as long
-/// as the operators take to be logged, which is milliseconds a step.
+/// Runs some steps of the strategy itself over devices that compute nothing. No more devices are made than the context
+/// lists: the first ranks stand for all ranks of a larger world, and for pipelines they must form whole pipelines.
+/// Blocks until the operators are logged, which takes milliseconds per step.
 PlannedStep plan_step(const StepRequest& request);
 
 }  // namespace dptrain::plan

@@ -20,7 +20,7 @@ TimelineSpan span_of(std::string name, double begin, double end) {
   return {.name = std::move(name), .begin = moment(begin), .end = moment(end)};
 }
 
-/// What is drawn of a rank: that of a step, or of some that follow on each other.
+/// The contents of a rank's rows, for one step or for several consecutive ones.
 struct DrawnRank {
   const std::vector<OperatorCost>& operators;
   const CallLog& calls;
@@ -28,7 +28,7 @@ struct DrawnRank {
   const RankCourse& course;
 };
 
-/// Spans that begin at once in the order in which they lie within each other.
+/// Adds spans. Spans that begin at the same time are ordered from the outermost to the innermost.
 void add_computing(const DrawnRank& rank, std::vector<TimelineSpan>& spans) {
   const std::vector<Stretch>& when = rank.course.operators;
   DPTRAIN_CHECK(when.size() == rank.operators.size(), "{} of {} operators were played", when.size(),
@@ -78,7 +78,7 @@ std::vector<std::vector<parallel::TimelineRow>> planned_timelines(const PlannedS
     const DrawnRank rank = drawn(step, times, r);
     parallel::TimelineRow computing, communication;
     communication.is_communication = true;
-    // Of several steps each has a span of its own.
+    // If several steps are drawn, each has its own span among the parts.
     if (step.following.empty()) {
       computing.spans.push_back(span_of("step", 0, times.step_s));
       computing.spans.push_back(span_of("neither computing nor waiting", times.step_s - times.host_s, times.step_s));

@@ -9,12 +9,13 @@
 
 namespace dptrain::plan {
 
-/// What each planned rank will be at, in the rows and by the names that a training's timeline has: its step, the parts
-/// of it, their operators, its waits for others, and its exchanges. `step` was planned with its parts; `times` are its.
+/// The timeline of each planned rank, with the rows and names of a training run's timeline: the step, its parts, its
+/// operators, its waits for other ranks, and its exchanges. `step` must have been planned with its parts, and `times`
+/// must be its times.
 std::vector<std::vector<parallel::TimelineRow>> planned_timelines(const PlannedStep& step, const StepTimes& times);
 
-/// The same as a file that chrome://tracing and Perfetto draw; see parallel/trace_events.h. `about`: an object of JSON
-/// that says what it is of.
+/// The same timeline as a file for chrome://tracing and Perfetto; see parallel/trace_events.h. `about`: a JSON object
+/// that describes the plan.
 std::string planned_trace(const PlannedStep& step, const StepTimes& times, const std::string& about);
 
 }  // namespace dptrain::plan

@@ -40,7 +40,7 @@ double PrintedFile::number(const json& object, const char* key, double least, do
 
 int64_t PrintedFile::integer(const json& object, const char* key, int64_t least, int64_t most) const {
   const json& value = object.at(key);
-  // An unsigned one may be too large for what it is compared as.
+  // An unsigned number may be too large for the integer type that it is compared in.
   if (value.is_number_integer() && value.get<double>() >= static_cast<double>(least) &&
       value.get<double>() <= static_cast<double>(most))
     return value.get<int64_t>();

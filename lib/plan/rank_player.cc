@@ -43,7 +43,7 @@ std::optional<double> RankPlayer::relieved_at() const {
 
 double RankPlayer::comes_to(double computed_s) const {
   const auto at = std::ranges::lower_bound(moments_, computed_s, {}, &Moment::computed_s);
-  // Exactly, also where rounding would miss it.
+  // Returns the exact time, which interpolation could miss by rounding.
   if (at == moments_.begin() || at->computed_s == computed_s) return at->time;
   const Moment& before = at[-1];
   return before.time +
@@ -73,7 +73,7 @@ void RankPlayer::go_to(double time) {
     owed_ = time >= relieved_at().value_or(time) ? 0 : owed_ - passed * speed_;
     if (state_ == State::waiting) {
       times_.exposed_comm_s += passed;
-      waits_.back().end = std::max(now_, time);  // exactly where what follows begins
+      waits_.back().end = std::max(now_, time);  // exactly where the next stretch begins
     }
   } else {
     const double beside = std::min(owed_, left_);
@@ -81,7 +81,7 @@ void RankPlayer::go_to(double time) {
       left_ = 0;
       owed_ -= beside;
     } else {
-      // Half of the cores, as long as there is something to do beside.
+      // Half of the cores do the work for calls, as long as there is any.
       const double done = passed * speed_, done_beside = std::min(beside, done / 2);
       owed_ -= done_beside;
       left_ -= done - done_beside;
@@ -90,7 +90,7 @@ void RankPlayer::go_to(double time) {
   }
   now_ = std::max(now_, time);
   const double computed_s = std::max(seconds_before_[operators_before_event()] - left_, moments_.back().computed_s);
-  // What is left of an operator may be too little for the time to pass.
+  // The rest of an operator may be too short for the time to change.
   if (passed == 0)
     moments_.back().computed_s = computed_s;
   else

@@ -5,14 +5,14 @@
 
 namespace dptrain::plan {
 
-/// Cores that the CPU workers of a process share, as long as they have something to do.
+/// The cores that the CPU workers of a process share while they are busy.
 struct SharedCores {
   int cores = 1;             ///< of a process
   std::vector<int> threads;  ///< of each rank
 
-  /// Of a busy rank's cores, where all ranks of its process that are busy have so many threads; 1 where it is alone.
+  /// The speed of a busy rank when the busy ranks of its process have `busy_threads` in all; 1 if it is alone.
   double speed(size_t rank, int busy_threads) const { return share(busy_threads) / share(threads[rank]); }
-  /// Of a core, that each of so many threads has.
+  /// The share of a core that each thread gets.
   double share(int of_threads) const { return std::min(1.0, static_cast<double>(cores) / of_threads); }
 };
 

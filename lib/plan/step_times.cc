@@ -15,8 +15,8 @@
 namespace dptrain::plan {
 namespace {
 
-/// What goes over bytes of host memory takes: on the cores of CPU workers as an operator of theirs, beside GPUs as what
-/// they read and write of it; of several hosts as their links file says.
+/// Returns the seconds for reading and writing bytes of host memory. For several hosts they follow from the links file,
+/// beside GPUs from the rate to host memory, and for CPU workers from an operator of that size.
 std::function<double(double)> memory_seconds(const StepTimesRequest& request) {
   if (const auto& hosts = request.calls.hosts())
     return [rate = hosts->memory_bytes_per_s](double bytes) { return rate > 0 ? bytes / rate : 0; };
@@ -35,7 +35,7 @@ std::vector<double> seconds_of(const std::vector<OperatorCost>& operators, const
   return seconds;
 }
 
-/// Of each rank: one step, or some that follow on each other.
+/// The work of each rank, in one step or in several consecutive ones.
 std::vector<RankWork> work_of_ranks(const StepTimesRequest& request) {
   std::vector<RankWork> all;
   for (const FollowingSteps& steps : request.step.following)
@@ -95,7 +95,7 @@ class Play {
   }
 
  private:
-  /// The only one, or the last of several that are complete.
+  /// The times of the only step, or of the last of several complete ones.
   static RankTimes step_of(const RankPlayer& player) {
     const std::vector<RankTimes>& ends = player.times_of_ends();
     if (ends.size() < 2) return player.times();
@@ -117,7 +117,7 @@ class Play {
     double time = 0;
   };
 
-  /// Whatever happens next does: of the ranks, or of a store's servers. False where nothing does.
+  /// Plays the next event, of a rank or of a store's servers. Returns false if there is none.
   bool go_on() {
     const std::optional<RankAt> first = earliest();
     const std::optional<double> of_servers = store_ ? store_->next() : std::nullopt;
@@ -135,7 +135,7 @@ class Play {
 
   const LoggedCall& call_of(size_t rank, const RankEvent& event) const { return work_[rank].calls[*event.call]; }
 
-  /// Of what a rank waits for, as far as it is known.
+  /// The end of what a rank waits for, if it is known.
   std::optional<double> end_of(size_t rank) const {
     if (held_until_[rank]) return held_until_[rank];
     return end_of_call(rank, *players_[rank].event()->call);
@@ -146,7 +146,7 @@ class Play {
     return links_.end(operations_.of_call[rank][number]);
   }
 
-  /// When something happens to a rank next, as far as that is known.
+  /// The time of a rank's next event, if it is known.
   std::optional<double> next_of(size_t rank) const {
     const RankPlayer& player = players_[rank];
     if (player.state() == RankPlayer::State::computing) return player.arrives_at();
@@ -199,7 +199,8 @@ class Play {
       push(operation, *call.key, rank, now);
   }
 
-  /// All ranks of the worker have pushed the key, of which `last` was the last: it adds up what they have.
+  /// Handles a key's push after all ranks of the worker have pushed it, rank `last` as the last one. That rank adds up
+  /// their sums if necessary.
   void push(size_t operation, size_t key, size_t last, double now) {
     const auto inputs = static_cast<int64_t>(operations_.all[operation].ends.size());
     const double adds_s = inputs > request_.places->sums_of(0) ? store_->adding_s(key, inputs) : 0;
@@ -241,7 +242,7 @@ class Play {
 
   int process_of(size_t rank) const { return request_.calls.process_of(static_cast<int>(rank)); }
 
-  /// Among those that have something to do.
+  /// Shares the cores of each process among its busy ranks.
   void share_cores(double now) {
     if (!request_.cores) return;
     std::map<int, int> busy_threads;
@@ -257,12 +258,12 @@ class Play {
   const StepTimesRequest& request_;
   const std::vector<RankWork> work_;
   const Operations operations_;
-  std::vector<size_t> started_;  ///< ends of operations
+  std::vector<size_t> started_;  ///< by operation: how many of its ends have started it
   LinkSchedule links_;
   const bool takes_cores_;
   std::vector<RankPlayer> players_;
-  std::vector<std::vector<PlayedCall>> played_;    ///< by rank and number; without their ends
-  std::vector<std::optional<double>> held_until_;  ///< ranks that add up what they push
+  std::vector<std::vector<PlayedCall>> played_;    ///< by rank and call number; without the calls' ends
+  std::vector<std::optional<double>> held_until_;  ///< by rank: until when it adds up what the worker's ranks push
   double comm_s_ = 0;
   std::optional<StoreTimes> store_;
 };

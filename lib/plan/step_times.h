@@ -13,15 +13,15 @@
 
 namespace dptrain::plan {
 
-/// When a call of a rank was under way.
+/// When a rank's call ran.
 struct PlayedCall {
-  double begin = 0;     ///< the rank has started it
-  double together = 0;  ///< all its ends have
-  /// Its result is there, or it has been sent; nothing where nobody knows or waits.
+  double begin = 0;     ///< when the rank started it
+  double together = 0;  ///< when all of its ranks had started it
+  /// When its result is there, or its message has been sent; nothing if nobody knows or waits.
   std::optional<double> end = {};
 };
 
-/// What a rank is at from moment to moment: of a step, or of some that follow on each other.
+/// What a rank does over time, in one step or in several consecutive ones.
 struct RankCourse {
   std::vector<Stretch> operators;  ///< by number
   std::vector<Stretch> waits;      ///< for calls, in order
@@ -29,14 +29,14 @@ struct RankCourse {
 };
 
 struct StepTimes {
-  double step_s = 0;             ///< until the last rank is done
-  double comm_s = 0;             ///< of all operations on their links, hidden or not
-  double host_s = 0;             ///< that is neither
-  double server_s = 0;           ///< of a store on servers: that the busiest server adds up and updates
-  std::vector<RankTimes> ranks;  ///< of a step
+  double step_s = 0;             ///< until the last rank has finished
+  double comm_s = 0;             ///< sum over all operations of the time on their links, hidden or not
+  double host_s = 0;             ///< time outside of computing and calls
+  double server_s = 0;           ///< for a store on servers: the busiest server's time for adding up and updating
+  std::vector<RankTimes> ranks;  ///< of one step
   std::vector<RankCourse> courses = {};
 
-  /// The share of the ranks' time in which they don't compute, without `host_s`.
+  /// The share of the ranks' time in which they don't compute; `host_s` doesn't count.
   double bubble() const;
 };
 
@@ -45,16 +45,17 @@ struct StepTimesRequest {
   const OperatorEstimates& estimates;
   Calibration calibration = {};
   CallTimes& calls;
-  std::optional<StorePlaces> places = {};  ///< of a store on servers
-  /// Of CPU workers; nothing: each has as many as it had where its operators were measured.
+  std::optional<StorePlaces> places = {};  ///< for a store on servers
+  /// The cores that CPU workers share; nothing: each worker has as many as when its operators were measured.
   std::optional<SharedCores> cores = {};
 };
 
-/// Plays a step: each rank computes its operators in order; a collective or a message begins once all its ends have
-/// started it and its links are free, and whoever waits for it goes on when it ends. What a process's cores do for it
-/// is done by those that CPU workers compute on: these are slower meanwhile, and so are workers that share cores with
-/// others that have something to do. Where a step's update is the next one's, the last of some steps counts. Of a store
-/// on servers the ranks are those of the first worker; see StoreTimes.
+/// Plays a step and returns its times. Each rank computes its operators in order. A collective or a message begins once
+/// all of its ranks have started it and its links are free; a rank that waits for it goes on when it ends.
+///
+/// The cores of CPU workers also do the process's work for calls. Workers are slower meanwhile, and also while they
+/// share cores with other busy workers. If the next step makes a step's update, several steps are played and the last
+/// one counts. For a store on servers, only the first worker's ranks are played; see StoreTimes.
 StepTimes step_times(const StepTimesRequest& request);
 
 }  // namespace dptrain::plan

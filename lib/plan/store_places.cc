@@ -31,7 +31,7 @@ StoreTraffic traffic_of(const parallel::ServedStore& store, const StorePlaces& p
     most_sums = std::max(most_sums, places.sums_of(w));
     all_sums += places.sums_of(w);
   }
-  // By host: what the servers there have, and what goes over its link.
+  // By host: the bytes of its servers, and the bytes over its link.
   std::vector<int64_t> held(static_cast<size_t>(places.hosts())), entering(held.size()), leaving(held.size());
   for (const parallel::StoreSlice& slice : store.slices) {
     const int64_t bytes = slice.elements() * dtype_bytes(DType::f32);

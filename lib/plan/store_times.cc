@@ -7,7 +7,7 @@
 namespace dptrain::plan {
 namespace {
 
-/// A copy reads and writes.
+/// A copy reads and writes each byte.
 constexpr double kCopy = 2;
 
 }  // namespace
@@ -55,7 +55,7 @@ double StoreTimes::send(int from, int to, double bytes, double messages, double 
   }
   const HostLinks& links = *figures_.hosts;
   const double on_link = seconds_at(bytes, links.link.bytes_per_s);
-  // By way of a copy on either side.
+  // Each side makes a copy.
   const double on_cores = copying + messages * links.message_s + seconds_at(bytes, links.message_bytes_per_s);
   Host &a = hosts_[static_cast<size_t>(from)], &b = hosts_[static_cast<size_t>(to)];
   a.out_free_at = std::max(ready, a.out_free_at) + on_link;
@@ -73,7 +73,7 @@ double StoreTimes::send(int from, int to, double bytes, double messages, double 
 
 double StoreTimes::push(size_t key, double now) {
   double sent = now;
-  // As the client sends them.
+  // The client sends them in this order.
   for (const size_t slice : slices_of_key_[key] | std::views::reverse) {
     double arrived = now;
     for (int w = 0; w < figures_.places.workers.processes(); ++w) {
@@ -109,8 +109,8 @@ double StoreTimes::compute(size_t slice, double bytes, double ready) {
   return server.free_at;
 }
 
-/// The sum is read, weights and state are read and written. To measure weights and gradients, or weights and moments,
-/// are read once more.
+/// The bytes of an update: it reads the sum, and reads and writes weights and state. An optimizer that measures norms
+/// reads weights and gradients, or weights and moments, once more.
 double StoreTimes::update_bytes(size_t slice) const {
   const int state = figures_.store.state_tensors, measured = figures_.store.measures ? 1 + std::max(1, state) : 0;
   return (1 + 2 * (1 + state) + measured) * bytes_of(slice);
@@ -122,14 +122,14 @@ void StoreTimes::add_up(size_t slice, double now) {
   const double end = compute(slice, sum_bytes + (at_once ? update_bytes(slice) : 0), now);
   if (at_once) return expect(end, slice, Stage::updated);
   if (++summed_ < figures_.store.slices.size()) return;
-  // Servers tell each other what they have seen of the gradients.
+  // Servers exchange what they have measured of the gradients.
   update_all(end + (figures_.hosts ? 2 * figures_.hosts->link.latency_s : 0));
 }
 
 void StoreTimes::update_all(double now) {
   for (const Server& server : servers_) now = std::max(now, server.free_at);
   for (size_t slice = 0; slice < summed_; ++slice) compute(slice, update_bytes(slice), now);
-  // They go out once a server has updated all of its own.
+  // Weights are sent once a server has updated all of its slices.
   for (size_t slice = summed_; slice-- > 0;) expect(server_of(slice).free_at, slice, Stage::updated);
 }
 

@@ -9,7 +9,7 @@
 namespace dptrain::plan {
 namespace {
 
-/// What a GPU reads and writes for a sum.
+/// The bytes that a GPU reads and writes for a sum.
 double bytes_of(const RankSum& sum) {
   const int64_t one = dtype_bytes(sum.dtype), of_several = dtype_bytes(partial_sum_dtype(sum.dtype));
   int64_t bytes = sum.partial ? of_several : one;
@@ -17,17 +17,17 @@ double bytes_of(const RankSum& sum) {
   return static_cast<double>(bytes * sum.elements);
 }
 
-/// Round after round: what the ranks of the first host, or of the root's, send over its link in all, and what each of
-/// them has to send and to add up inside it.
+/// Seconds of one piece, the sum over its rounds. A round counts the bytes that all ranks of the first host, or of the
+/// root's, send over its link, and what the busiest rank sends and adds up inside the host.
 double piece_seconds(const CommCall& call, const WorldShape& shape, const HostLinks& hosts,
                      const DeviceFigures& figures) {
   const RankRun host = shape.ranks_of(call.other >= 0 ? shape.process_of(call.other) : 0);
   struct Round {
     double sent = 0;
     double received = 0;
-    // Of the busiest rank:
+    // The largest of any rank:
     double inside = 0;
-    int messages = 0;  ///< to other hosts, or from them
+    int messages = 0;  ///< to or from other hosts
     double adding_s = 0;
   };
   std::vector<Round> rounds;

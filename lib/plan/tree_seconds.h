@@ -7,8 +7,8 @@
 
 namespace dptrain::plan {
 
-/// What a sum of GPUs of several hosts takes that is made in the tree's order of what NCCL carries (rank_tree_plan.h).
-/// `shape`: the ranks of each host.
+/// Seconds of a sum over GPUs of several hosts that NCCL carries and that is made in the tree's order
+/// (rank_tree_plan.h). `shape`: the ranks of each host.
 double tree_seconds(const CommCall& call, const WorldShape& shape, const HostLinks& hosts,
                     const DeviceFigures& figures);
 

@@ -48,7 +48,7 @@ parallel::BatchNormMode read_batch_norm(ConfigReader& config) {
   return found == std::end(parallel::kBatchNormModes) ? parallel::BatchNormMode::local : *found;
 }
 
-/// What may be asked for by name depends on the devices.
+/// The names that the user may choose depend on the devices.
 ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experiment& experiment) {
   const std::vector<std::string> names = {"auto", "direct", "winograd", "measured"};
   const std::string name = config.one_of("convolution", names, "auto",

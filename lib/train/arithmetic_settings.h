@@ -5,8 +5,8 @@
 
 namespace dptrain::train {
 
-/// Reads in what numbers, by what ways and in what orders a step of the experiment, whose devices and strategy have
-/// been read, is computed: `precision`, `deterministic`, `convolution`, `recompute`, `batch_norm` and `shards`.
+/// Reads how a step of the experiment computes: `precision`, `deterministic`, `convolution`, `recompute`, `batch_norm`
+/// and `shards`. The experiment's devices and strategy must have been read.
 void read_arithmetic(ConfigReader& config, Experiment& experiment);
 
 }  // namespace dptrain::train

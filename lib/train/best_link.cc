@@ -58,7 +58,7 @@ void link_best(const fs::path& checkpoints, int64_t step) {
   require_place_of_best(checkpoints);
   const fs::path link = best_link(checkpoints);
   std::error_code error;
-  // Renamed over the other, so that one of them is always there.
+  // Renaming the new link over the old one means that one of them always exists.
   const fs::path aside = checkpoints / kBestBeingMade;
   fs::remove(aside, error);
   fs::create_directory_symlink(name, aside, error);

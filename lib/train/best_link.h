@@ -7,27 +7,27 @@
 
 namespace dptrain::train {
 
-// `best` beside the checkpoints of a run with a validation: a link to that of the best epoch, which stays as long as it
-// is linked, however many newer ones there are.
+// `best` is a link beside the checkpoints of a run with a validation. It leads to the best epoch's checkpoint, which is
+// kept while it is linked, however many newer ones there are.
 
-/// The link's place in the folder of checkpoints.
+/// The link's path in the folder of checkpoints.
 std::filesystem::path best_link(const std::filesystem::path& checkpoints);
 
-/// The name of the checkpoint that is linked; nothing where none is.
+/// The name of the linked checkpoint; nothing if there is no link.
 std::optional<std::string> linked_best(const std::filesystem::path& checkpoints);
 
-/// Throws 74 where something that isn't a link has its name, or that under which it is made.
+/// Throws 74 if something other than a link has the link's name, or the name that the link has while it is made.
 void require_place_of_best(const std::filesystem::path& checkpoints);
 
-/// Makes the folder of checkpoints where there is none, and throws 74 where no link can be made in it, which not all
-/// file systems have: before anything is trained. After require_place_of_best.
+/// Makes the folder of checkpoints if it is missing, and throws 74 if no link can be made in it: some file systems have
+/// none. Called before anything is trained and after require_place_of_best.
 void require_links(const std::filesystem::path& checkpoints);
 
-/// Links the checkpoint of step `step` in place of another, whole or not at all; where that checkpoint isn't there any
-/// more none is. Throws 74, also where something else has the name.
+/// Links the checkpoint of step `step` in place of another one, whole or not at all. If that checkpoint no longer
+/// exists, the link is removed. Throws 74, also if something other than a link has the name.
 void link_best(const std::filesystem::path& checkpoints, int64_t step);
 
-/// Removes the link, and nothing else of its name.
+/// Removes the link, but nothing else that has its name.
 void unlink_best(const std::filesystem::path& checkpoints);
 
 }  // namespace dptrain::train

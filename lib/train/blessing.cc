@@ -37,7 +37,7 @@ double least_share(Precision precision) {
   return 0;
 }
 
-/// What the file can have, as docs/blessing.schema.json says.
+/// Reads values of the file and checks them as docs/blessing.schema.json requires.
 class Reader {
  public:
   explicit Reader(std::filesystem::path file) : file_(std::move(file)) {}
@@ -58,7 +58,7 @@ class Reader {
       return value.get<int64_t>();
     refuse(file_, fmt::format("{}: {}", key, value.dump()));
   }
-  /// Of letters and signs that a terminal shows.
+  /// A text of characters that a terminal can show.
   std::string text(const json& object, const char* key) const {
     const std::string value = object.at(key);
     if (std::ranges::none_of(value, [](unsigned char c) { return c < 0x20 || c == 0x7f; })) return value;
@@ -114,7 +114,7 @@ Blessing blessing_of(const json& document, const Reader& reader) {
 
 }  // namespace
 
-/// A line for each step, device and key of the configuration, so that versions of the file are compared line by line.
+/// Each step, device and configuration key has its own line, so that versions of the file can be compared line by line.
 std::string Blessing::json() const {
   std::vector<std::string> steps, devices, keys;
   for (size_t i = 0; i < first.steps.size(); ++i) {

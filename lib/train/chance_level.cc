@@ -7,15 +7,16 @@
 namespace dptrain::train {
 namespace {
 
-/// Of what guessing loses: whoever has learned anything in an epoch is below.
+/// Share of the loss of guessing. A model with asynchronous updates that has learned anything in an epoch is below it.
 constexpr double kLossOfChance = 0.98;
-/// The same of updates in step, which learn from the first one on, if slowly: of what is dead by then nothing changes.
+/// The share for synchronous updates. They learn from the first step on, even if slowly; a dead model's loss doesn't
+/// move.
 constexpr double kLossOfChanceInStep = 0.999;
-/// Before so many steps these may be anywhere: those of nets with batch norms begin far above chance.
+/// Before this step the loss of synchronous updates isn't judged: nets with batch norms begin far above chance.
 constexpr int64_t kFirstSteps = 50;
-/// With more, what a perfect model loses comes near to what guessing does.
+/// With more label smoothing, a perfect model's loss is close to that of guessing.
 constexpr double kMuchSmoothing = 0.5;
-/// Of what guessing loses: whoever ends above is off.
+/// Share of the loss of guessing. A model that ends above it has a wrong learning rate.
 constexpr double kLossFarAboveChance = 1.5;
 
 }  // namespace
@@ -27,7 +28,7 @@ ChanceWatch::ChanceWatch(const Dataset& trained_on, double label_smoothing) {
 std::optional<ChanceWatch::Chance> ChanceWatch::chance_of(const Dataset& data) {
   if (const auto* images = dynamic_cast<const ImageDataset*>(&data))
     return Chance{std::log(static_cast<double>(images->classes())), fmt::format("{} classes", images->classes())};
-  // Of a masked token all pieces, and of a pair whether its second line follows.
+  // The model guesses any piece for a masked token, and whether the second line follows for each pair.
   if (const auto* text = dynamic_cast<const TextDataset*>(&data))
     return Chance{std::log(static_cast<double>(text->vocabulary_size())) + std::log(2.0),
                   fmt::format("{} pieces and next sentences", text->vocabulary_size())};
@@ -43,7 +44,7 @@ std::optional<std::string> ChanceWatch::warning_after(const EpochMetrics& metric
     return std::nullopt;
   }
   ++epochs_;
-  if (epochs_ > 2 && !is_last) return std::nullopt;  // as told before
+  if (epochs_ > 2 && !is_last) return std::nullopt;  // already reported
   const bool is_far_above = loss > kLossFarAboveChance * chance_->loss;
   if (epochs_ == 1 && !(is_last && (metrics.staleness || is_far_above))) return std::nullopt;
   const std::string at_chance = fmt::format(
@@ -52,7 +53,7 @@ std::optional<std::string> ChanceWatch::warning_after(const EpochMetrics& metric
       is_far_above ? "far above chance level" : "at chance level", chance_->loss, chance_->among);
   if (!metrics.staleness)
     return at_chance + (is_far_above ? "; lower learning_rate" : "; choose another learning_rate");
-  // Where nothing was behind, another type has what keeps it from learning, too.
+  // If no update was late, another store type would have the same problem.
   if (metrics.staleness->mean() == 0) return at_chance + ", though no update was behind; choose another learning_rate";
   return fmt::format(
       "{}, with updates that were {:.1f} behind on average; lower learning_rate or max_staleness, or use "

@@ -13,10 +13,10 @@ namespace dptrain::train {
 namespace {
 
 constexpr double kFewTicks = 5;
-constexpr int kMostTicks = 12;              // also where numbers are so large that the next one is the same
-constexpr int kMostDecades = 6;             // that have a tick each
-constexpr int kMostDigitsBesidePowers = 5;  // of ten
-constexpr double kLogarithmicRoom = 0.04;   // of the axis, at each end
+constexpr int kMostTicks = 12;   // also stops the loop if numbers are so large that adding a step doesn't change them
+constexpr int kMostDecades = 6;  // decades with a tick each
+constexpr int kMostDigitsBesidePowers = 5;  // powers of ten
+constexpr double kLogarithmicRoom = 0.04;   // of the axis, free at each end
 
 /// The smallest of 1, 2, 5 and 10 times a power of ten that cuts `span` into five pieces at most.
 double round_step(double span) {
@@ -34,7 +34,7 @@ std::string power_of_ten(int exponent) {
   return text;
 }
 
-/// A round number whose last digit that counts is that of 10^`last_digit`.
+/// A round number whose last significant digit is that of 10^`last_digit`.
 std::string tick_label(double value, int last_digit, int most_digits = 7) {
   constexpr int kFewestDigits = -4;
   if (value == 0) return "0";
@@ -47,7 +47,7 @@ std::string tick_label(double value, int last_digit, int most_digits = 7) {
   return value < 1000 ? fmt::format("{:.0f}", value) : digit_groups(value);
 }
 
-/// As far as doubles tell.
+/// Whether two numbers are equal up to rounding.
 bool are_the_same(double least, double most) {
   return most - least <= 1e-9 * std::max(std::abs(least), std::abs(most));
 }

@@ -5,7 +5,7 @@
 
 namespace dptrain::train {
 
-/// An axis of a chart: which numbers it has, at which of them it is marked, and where they lie.
+/// An axis of a chart: the range of its numbers, its ticks, and the place of each number.
 class ChartAxis {
  public:
   struct Tick {
@@ -13,20 +13,20 @@ class ChartAxis {
     std::string label;
   };
 
-  // Each of numbers from `least` to `most`, which may be the same.
+  // Each function makes an axis for numbers from `least` to `most`, which may be equal.
 
-  /// Ends at ticks, so that the numbers lie between them.
+  /// An axis that ends at ticks, so that the numbers are between them.
   static ChartAxis between_ticks(double least, double most);
-  /// Begins at `least` and ends at `most`.
+  /// An axis that begins at `least` and ends at `most`.
   static ChartAxis exact(double least, double most);
-  /// The same, with ticks at whole numbers alone.
+  /// The same as `exact`, but with ticks only at whole numbers.
   static ChartAxis counted(double least, double most);
-  /// Equal ratios are equally far apart. Of positive numbers.
+  /// An axis on which equal ratios are equally far apart. The numbers must be positive.
   static ChartAxis logarithmic(double least, double most);
 
-  /// Where `value` lies, from 0 at the axis's beginning to 1 at its end.
+  /// The place of `value`, from 0 at the axis's beginning to 1 at its end.
   double share(double value) const;
-  /// About five, at round numbers.
+  /// About five ticks, at round numbers.
   const std::vector<Tick>& ticks() const { return ticks_; }
   bool is_logarithmic() const { return is_logarithmic_; }
 
@@ -39,8 +39,8 @@ class ChartAxis {
   std::vector<Tick> ticks_;
 };
 
-/// Whether numbers from `least` to `most` are better told apart on a logarithmic axis: positive ones that span more
-/// than a factor of ten.
+/// Whether a logarithmic axis suits numbers from `least` to `most` better: they are positive and span more than a
+/// factor of ten.
 bool span_asks_for_logarithm(double least, double most);
 
 }  // namespace dptrain::train

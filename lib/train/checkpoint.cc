@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Of a folder that has a checkpoint's name.
+/// Throws 65 if a folder with a checkpoint's name has no manifest.
 void require_manifest(const fs::path& folder) {
   if (has_manifest(folder)) return;
   throw Error(ExitCode::bad_data, Mistake{.where = (folder / kManifest).string(),
@@ -90,7 +90,8 @@ std::vector<fs::path> checkpoint_folders(const fs::path& folder) {
     if (!is_checkpoint_name(entry.filename().string())) continue;
     std::error_code error;
     const fs::file_type manifest = fs::status(entry / kManifest, error).type();
-    // One that can't be looked at counts, as does one whose weights are there without it: whoever reads it says why.
+    // A folder whose manifest can't be looked at counts, and so does one with weights but no manifest: reading it
+    // reports why it is damaged.
     if (manifest == fs::file_type::regular || manifest == fs::file_type::none ||
         fs::is_regular_file(entry / kWeights, error))
       folders.push_back(entry);

@@ -19,8 +19,7 @@ using nlohmann::ordered_json;
 constexpr int kSchema = 1;
 constexpr int64_t kMostSplitWeight = 1'000'000;
 
-/// A value of the manifest, and where it stands: "manifest.json: position.step". What it lacks json::exception tells
-/// of.
+/// A value of the manifest and its place: "manifest.json: position.step". A missing value throws json::exception.
 class Value {
  public:
   Value(const json& value, std::string where) : value_(value), where_(std::move(where)) {}
@@ -34,7 +33,7 @@ class Value {
   T as() const {
     return value_.get<T>();
   }
-  /// A whole number from 0. Throws 65.
+  /// An integer of at least 0. Throws 65.
   int64_t count(int64_t most = std::numeric_limits<int64_t>::max()) const {
     if (!value_.is_number_unsigned() || value_.get<uint64_t>() > static_cast<uint64_t>(most))
       refuse(fmt::format("expected a whole number from 0 to {}", most));
@@ -70,7 +69,7 @@ parallel::RankCosts costs_of(const Value& costs) {
   parallel::RankCosts result;
   for (size_t i = 0; i < result.times.seconds.size(); ++i) result.times.seconds[i] = costs.at("seconds").at(i).amount();
   result.samples = costs.at("samples").count();
-  // Which older ones don't have.
+  // Older manifests don't have it.
   if (costs.has("graph_steps")) result.graph_steps = costs.at("graph_steps").count();
   result.skipped_steps = costs.at("skipped_steps").count();
   result.peak_bytes = costs.at("peak_bytes").count();
@@ -140,7 +139,7 @@ TrainingPosition position_of(const Value& position) {
                           .learning_rate = position.at("learning_rate").amount(),
                           .costs = {},
                           .reported = position.at("reported").as<bool>()};
-  if (position.has("plateau")) result.plateau = plateau_of(position.at("plateau"));  // which older ones don't have
+  if (position.has("plateau")) result.plateau = plateau_of(position.at("plateau"));  // older manifests don't have it
   const Value costs = position.at("costs");
   for (size_t rank = 0; rank < costs.size(); ++rank) result.costs.push_back(costs_of(costs.at(rank)));
   return result;
@@ -158,7 +157,7 @@ optim::LossScaleNumbers loss_scale_of(const Value& scale) {
           .skipped = scale.at("skipped").count()};
 }
 
-/// Of all else that a manifest says, as it is written.
+/// The key of the digest over everything else in the manifest, as written.
 constexpr const char* kOwnDigest = "sha256";
 
 std::string digest_of(ordered_json document) {
@@ -213,7 +212,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& wh
       checkpoint.identity.emplace_back(name, value.get<std::string>());
     document.at("config_hash").get_to(checkpoint.config_hash);
     document.at("devices").get_to(checkpoint.devices);
-    if (document.contains("split"))  // which older ones don't
+    if (document.contains("split"))  // older manifests don't have it
       checkpoint.split = split_of({document.at("split"), where + ": split"});
     if (ordered.contains("strategy_trials") && !ordered.at("strategy_trials").is_null())
       checkpoint.choice = parse_choice(ordered.at("strategy_trials").dump(), where + ": strategy_trials");
@@ -224,7 +223,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& wh
       manifest.files[name] = {.bytes = static_cast<uint64_t>(listed.at("bytes").count()),
                               .sha256 = listed.at("sha256").as<std::string>()};
     }
-    if (ordered.contains(kOwnDigest)) require_own_digest(ordered, where);  // older ones have none
+    if (ordered.contains(kOwnDigest)) require_own_digest(ordered, where);  // older manifests don't have it
   } catch (const json::exception& error) {
     throw Error(ExitCode::bad_data, Mistake{.where = where,
                                             .expected = "expected the manifest of a checkpoint",

@@ -8,7 +8,7 @@
 
 namespace dptrain::train {
 
-/// What manifest.json says: the checkpoint without its tensors, and what files hold those.
+/// The contents of manifest.json: the checkpoint without its tensors, and the files that hold the tensors.
 struct CheckpointManifest {
   Checkpoint checkpoint;
   std::map<std::string, WrittenFile> files;
@@ -16,7 +16,7 @@ struct CheckpointManifest {
 
 std::string manifest_json(const Checkpoint& checkpoint, const std::map<std::string, WrittenFile>& files);
 
-/// Throws 65, naming `where` and the key, where the text isn't such a manifest.
+/// Parses a manifest. Throws 65, naming `where` and the key, if the text isn't one.
 CheckpointManifest parse_manifest(const std::string& text, const std::string& where);
 
 }  // namespace dptrain::train

@@ -1,4 +1,4 @@
-// What writes, replaces and removes checkpoints; checkpoint.cc reads them.
+// Writes, replaces and removes checkpoints; checkpoint.cc reads them.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ void rename_folder(const fs::path& from, const fs::path& to) {
                 fmt::format("{}: could not be renamed to {}: {}", from.string(), to.string(), error.message()));
 }
 
-/// A folder that is removed again unless it is kept.
+/// A new folder that is removed again unless it is moved to its target.
 class Aside {
  public:
   explicit Aside(fs::path path) : path_(std::move(path)) {
@@ -41,8 +41,8 @@ class Aside {
   }
   const fs::path& path() const { return path_; }
 
-  /// Takes the place of `target`. What stood there is moved away before and removed after that: a process that is
-  /// killed meanwhile leaves both, whole, for remove_unfinished_checkpoints to choose from.
+  /// Moves the folder to `target`. An existing target is moved away first and removed last. If the process is killed in
+  /// between, both are left whole, and remove_unfinished_checkpoints chooses between them.
   void move_to(const fs::path& target) {
     sync_folder(path_);
     fs::path replaced = path_;
@@ -75,7 +75,7 @@ class Aside {
   bool kept_ = false;
 };
 
-/// No for a folder that can't be read, too.
+/// Whether a folder has only files of a checkpoint; false if it can't be read.
 bool holds_only_ours(const fs::path& checkpoint) {
   const auto is_ours = [](const std::string& name) {
     return name == kManifest || std::ranges::any_of(kStateFiles, [&](const auto& file) { return name == file.name; });
@@ -90,26 +90,27 @@ bool holds_only_ours(const fs::path& checkpoint) {
 void remove_checkpoint(const fs::path& checkpoint) {
   std::error_code error;
   fs::path folder = checkpoint;
-  // Under a name by which the next start finds what is left where this one is killed; not with what somebody put there.
+  // Renames the folder first, so that the next start finds the remains if this process is killed. A folder with files
+  // of the user isn't renamed.
   if (holds_only_ours(checkpoint)) {
     folder += fmt::format("{}{}", kBeingWritten, ::getpid());
     fs::rename(checkpoint, folder, error);
     if (error) folder = checkpoint;
   }
-  // The manifest first: a folder that is half removed is no checkpoint.
+  // The manifest goes first: a half-removed folder then isn't a checkpoint.
   fs::remove(folder / kManifest, error);
   for (const StateFile& file : kStateFiles) fs::remove(folder / file.name, error);
   fs::remove(folder, error);
 }
 
-/// A manifest that was to replace one is first written aside.
+/// Removes temporary files of manifests that were to replace the checkpoint's manifest.
 void remove_half_manifests(const fs::path& checkpoint) {
   std::error_code error;
   for (const fs::path& entry : entries_of(checkpoint))
     if (entry.filename().string().starts_with(std::string(kManifest) + kBeingWritten)) fs::remove(entry, error);
 }
 
-/// Throws 74 where it can't be read, which says nothing of whether it is.
+/// Whether a checkpoint matches its manifest. Throws 74 if it can't be read, because it may still be whole.
 bool is_whole(const fs::path& folder) {
   try {
     require_whole(folder);
@@ -182,7 +183,7 @@ std::vector<fs::path> put_aside_after(const fs::path& folder, int64_t step) {
 void remove_unfinished_checkpoints(const fs::path& folder) {
   std::vector<fs::path> left = entries_of(folder);
   std::error_code error;
-  // By name the newer of two comes before the one that it was to replace.
+  // Of two folders for one step, sorting puts the new one before the one that it was to replace.
   std::ranges::sort(left);
   for (const fs::path& path : left) {
     const std::string name = path.filename().string();

@@ -21,14 +21,14 @@
 namespace dptrain::train {
 namespace {
 
-/// Whether an epoch may be left out of the figures as the one that warms up.
+/// Whether the training has an epoch that the figures leave out as its warm-up.
 bool warms_up_itself(const Experiment& experiment, const Datasets& data) {
   const int64_t batches = (data.train->samples() + experiment.batch_size - 1) / experiment.batch_size;
   return (experiment.steps ? *experiment.steps / batches : *experiment.epochs) >= 2;
 }
 
-/// Of CPU workers the cores that their threads can have; of GPUs, of which one may be listed twice, those that there
-/// are.
+/// The computing power of a run. CPU workers count the cores that their threads can use; GPUs count once, even if one
+/// is listed twice.
 std::optional<ComputingPower> computing_power(const Experiment& experiment) {
   const DeviceKind kind = experiment.devices.front().kind;
   std::set<std::string> names;
@@ -41,14 +41,14 @@ std::optional<ComputingPower> computing_power(const Experiment& experiment) {
   return ComputingPower{.kind = kind, .units = static_cast<double>(std::min(threads, usable_cores()))};
 }
 
-/// Trains some steps that don't count, or the first run would pay for what all of a process need: threads, memory,
-/// kernels made for the shapes at hand.
+/// Trains some steps that don't count. Otherwise the first run would pay for things that all runs of a process share:
+/// threads, memory, kernels for these shapes.
 void warm_up(const Experiment& experiment, const Datasets& data, const StopSignal& stop) {
   try {
     TrialTraining training(experiment, data);
     for (int step = 0; step < kWarmUpSteps && stop.load() == 0; ++step) training.train_step();
   } catch (const Error&) {
-    // The training itself fails in the same way, and has a run directory to tell it in.
+    // The training itself will fail in the same way, and has a run directory to report it in.
   }
 }
 
@@ -110,7 +110,7 @@ int Comparison::run(const WatchTraining& watch, const StopSignal& stop) {
   if (stop.load() != 0) return stop.load();
   for (const auto& directory : stale_) {
     directory->remove();
-    // Of repeated runs, the folder of their seeds.
+    // For repeated runs, this is the folder of their seeds.
     ::rmdir(directory->path().parent_path().c_str());
   }
   stale_.clear();
@@ -148,7 +148,7 @@ void Comparison::write_fault(const PlannedTraining& planned, RunDirectory& direc
   try {
     directory.write_fault(options_.describe_failure(failed));
   } catch (const Error&) {
-    // The failure itself is told of in any case.
+    // The failure itself is reported in any case.
   }
 }
 

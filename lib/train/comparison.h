@@ -17,44 +17,45 @@
 
 namespace dptrain::train {
 
-/// Makes what watches one training of a comparison; it is gone before the next begins.
+/// Makes the observer of one training of a comparison. The observer is destroyed before the next training begins.
 using WatchTraining = std::function<std::unique_ptr<TrainingObserver>(const PlannedTraining&)>;
 
 /// A training of a comparison that has failed.
 struct FailedTraining {
   const PlannedTraining& training;
   const Error& error;
-  int64_t step = 0;         ///< that it was in
-  int64_t checkpoint = -1;  ///< the last one's step; -1 where it has none
+  int64_t step = 0;         ///< the step in which it failed
+  int64_t checkpoint = -1;  ///< the step of its last checkpoint; -1 if it has none
 };
 
-/// Trains the runs of a plan one after the other, in this process and each in its own run directory. Repetitions go in
-/// turns, all runs with one seed and then all with the next, so that a machine that grows slower is so for all.
+/// Trains the runs of a plan one after the other, in this process and each in its own run directory. It trains all runs
+/// with one seed and then all runs with the next seed, so that a machine that becomes slower affects all runs alike.
 class Comparison {
  public:
   struct Options {
     EarlierRun earlier = EarlierRun::refuse;  ///< what to do with results in the runs' directories
-    /// The folder of the comparison. `overwrite` replaces the one that its compare.json speaks of: runs that this one
-    /// hasn't are removed, too. Empty: none is.
+    /// The folder of the comparison. `overwrite` replaces the earlier comparison that its compare.json describes, and
+    /// also removes runs that this comparison doesn't have. If empty, nothing is replaced.
     std::filesystem::path out = {};
     Environment environment = {};
-    /// The text of its fault.json; empty: none is written.
+    /// Returns the text of the training's fault.json; if empty, none is written.
     std::function<std::string(const FailedTraining&)> describe_failure = {};
-    /// Called after that before the process ends in the midst of `run`: a rank of the training has failed, and another
-    /// one's thread hangs.
+    /// Called after `describe_failure` and before the process ends, if a rank has failed inside `run` and another
+    /// rank's thread hangs.
     std::function<void()> on_hung = {};
-    DamageReport report_damage = {};  ///< of checkpoints that trainings were to begin from; without it they are refused
+    /// Called for damaged checkpoints that trainings were to begin from; without it they are refused.
+    DamageReport report_damage = {};
   };
-  /// Checks what can be checked before the first training, and holds all directories: throws 74 where one has results
-  /// or is in use, 64 where it would remove the weights that a training begins from, and what opening the data or the
-  /// devices throws.
+  /// Checks what can be checked before the first training, and locks all directories. Throws 74 if a directory has
+  /// results or is in use, 64 if it would remove the weights that a training begins from, and whatever opening the data
+  /// or the devices throws.
   Comparison(const ComparisonPlan& plan, const Options& options);
 
-  /// Returns the signal that ended it after the step in hand, or 0. Throws what a training throws, with its code and
-  /// the run's name before its sentence. Either way figures() are those of what has been measured.
+  /// Trains all runs. Returns the signal that stopped it after the current step, or 0. Throws what a training throws,
+  /// with the same code and with the run's name before the sentence. In any case figures() has what has been measured.
   int run(const WatchTraining& watch, const StopSignal& stop);
 
-  /// In the order of the plan, without runs that have no whole epoch yet.
+  /// Figures in the order of the plan, without runs that have no whole epoch yet.
   std::vector<RunFigures> figures() const;
 
  private:
@@ -69,9 +70,10 @@ class Comparison {
   const ComparisonPlan& plan_;
   Options options_;
   std::vector<std::vector<std::unique_ptr<RunDirectory>>> directories_;  ///< by run and repetition
-  std::vector<std::unique_ptr<RunDirectory>> stale_;                     ///< of an earlier comparison alone
+  std::vector<std::unique_ptr<RunDirectory>> stale_;                     ///< that only an earlier comparison had
   std::vector<RunFigures> figures_;                                      ///< by run
-  std::map<std::filesystem::path, std::filesystem::path> weights_;       ///< files of those to begin from, as named
+  std::map<std::filesystem::path, std::filesystem::path>
+      weights_;  ///< files of the weights to begin from, by the path that the user named
 };
 
 }  // namespace dptrain::train

@@ -54,7 +54,7 @@ struct ComparisonAssertion::Operator {
   bool (*holds)(double value, double bound);
 };
 
-// The longer of two that begin alike stands first.
+// Of two operators with the same beginning, the longer one comes first.
 const ComparisonAssertion::Operator ComparisonAssertion::kOperators[] = {
     {"<=", [](double value, double bound) { return value <= bound; }},
     {">=", [](double value, double bound) { return value >= bound; }},
@@ -64,7 +64,7 @@ const ComparisonAssertion::Operator ComparisonAssertion::kOperators[] = {
     {">", [](double value, double bound) { return value > bound; }},
 };
 
-/// Takes an expression apart from left to right.
+/// Parses an expression from left to right.
 class ComparisonAssertion::Parser {
  public:
   explicit Parser(std::string_view expression) : text_(expression) {}
@@ -84,7 +84,7 @@ class ComparisonAssertion::Parser {
     refuse("expected a metric", suggestion(name, known));
   }
 
-  /// Names are the user's own and may hold anything: known ones are looked for, the longest first.
+  /// The run's name, if given. Users' names may contain anything, so it looks for known names, the longest first.
   std::optional<std::string> run(std::span<const AssertedRun> runs) {
     skip_spaces();
     if (!text_.substr(at_).starts_with('(')) return std::nullopt;
@@ -171,7 +171,7 @@ AssertionOutcome ComparisonAssertion::check(std::span<const RunFigures> runs) co
     std::string shown = value                   ? fmt::format("{:.6g}", *value)
                         : metric_->needs_target ? "unknown, as not every training has come to the target"
                                                 : "unknown, as nothing was evaluated";
-    // Rounding mustn't show a value on the other side of the bound.
+    // A rounded value must not appear on the other side of the bound.
     if (const auto rounded = plain_number(shown); rounded && operator_->holds(*rounded, bound_) != holds)
       shown = fmt::format("{}", *value);
     (holds ? values : violations).push_back(fmt::format("{} is {}", label, shown));

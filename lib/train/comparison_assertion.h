@@ -10,7 +10,7 @@
 
 namespace dptrain::train {
 
-/// What is known of a run before anything is trained.
+/// What is known about a run before anything is trained.
 struct AssertedRun {
   std::string name;
   bool evaluated = true;  ///< on the test split, at least once
@@ -23,17 +23,18 @@ struct AssertionOutcome {
   std::string sentence;  ///< with the values: "speedup(ddp)>=1.5 failed: speedup(ddp) is 0.84"
 };
 
-/// `METRIC[(RUN)] OP NUMBER`: a bound on what a comparison measures. METRIC is one of speedup, efficiency,
-/// samples_per_s, accuracy, accuracy_gap, seconds_to_target, peak_bytes, memory_imbalance, exposed_comm_s; OP one of <
-/// <= > >= == !=. Without RUN it is of every run, or, where it is relative to the first, of every run but that.
-/// accuracy_gap is of all runs together.
+/// `METRIC[(RUN)] OP NUMBER`: a bound on a result of a comparison. METRIC is one of speedup, efficiency, samples_per_s,
+/// accuracy, accuracy_gap, seconds_to_target, peak_bytes, memory_imbalance, exposed_comm_s; OP is one of < <= > >= ==
+/// !=. Without RUN the bound holds for every run, or, if METRIC is relative to the first run, for every other run.
+/// accuracy_gap is one number for all runs together.
 class ComparisonAssertion {
  public:
-  /// Throws 64, naming the column, what was expected there and what was found; for a run that isn't in the comparison
-  /// all that are, for an accuracy the run that is never evaluated, or that has no target.
+  /// Parses an expression. Throws 64, naming the column, what was expected there and what was found. For an unknown run
+  /// it lists all runs of the comparison; for an accuracy it names the run that is never evaluated, or that has no
+  /// target.
   ComparisonAssertion(std::string_view expression, std::span<const AssertedRun> runs);
 
-  /// `runs` are those that it was made for, in their order.
+  /// Checks the bound. `runs` are those that the assertion was made for, in the same order.
   AssertionOutcome check(std::span<const RunFigures> runs) const;
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kStrategies = "--strategies";
 
-/// Takes `as` out of an item of the list; by default a run is called as its strategy.
+/// Takes `as` out of an item of the list. By default the strategy's name is the run's name.
 std::string take_name(ConfigNode& item) {
   if (item.kind == ConfigNode::Kind::scalar) return item.scalar;
   const auto as = std::ranges::find(item.map, "as", &std::pair<std::string, ConfigNode>::first);
@@ -62,7 +62,7 @@ void require_other_name(const std::vector<PlannedRun>& runs, const std::string& 
                                     : "write another name: in one of the configurations"});
 }
 
-/// Beside the runs' directories compare writes files of its own.
+/// Throws 78 for a run name that is also the name of a file that compare writes beside the runs' directories.
 void require_own_directory(const std::string& name) {
   if (name != "compare.json" && name != "compare.md") return;
   throw Error(ExitCode::config, Mistake{.where = "compare",
@@ -76,7 +76,7 @@ std::vector<DifferingKey> differences_of(const std::vector<PlannedRun>& runs) {
   for (const PlannedRun& run : runs) {
     const PlannedTraining& first = run.trainings.front();
     configs.push_back(parse_config(first.config, run.name));
-    // One batch may be written as one, or as what each device has of it.
+    // The same batch may be written as batch_size or as per_device_batch_size.
     override_config(configs.back(), fmt::format("batch_size={}", first.experiment.batch_size));
   }
   return differing_keys(configs, {"name", "strategy", "devices", "threads", "per_device_batch_size"});

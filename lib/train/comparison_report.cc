@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kShownHashDigits = 12;
 
-/// "1 cpu", "2 cuda + 1 cpu": how many of each kind, in the order of the list.
+/// "1 cpu", "2 cuda + 1 cpu": the number of devices of each kind, in the order of the list.
 std::string device_counts(const std::vector<std::string>& devices) {
   std::vector<std::pair<std::string, int>> counts;
   for (const std::string& device : devices) {
@@ -45,7 +45,7 @@ std::string accuracy_text(const RunFigures& run) {
   return spread ? with_deviation(*spread, run.trainings.size(), 100, 2) : "-";
 }
 
-/// "12.30", "12.30 ± 0.40", of some of the trainings "12.30 (2 of 3)".
+/// "12.30", "12.30 ± 0.40", or "12.30 (2 of 3)" if only some trainings reached the target.
 std::string target_text(const RunFigures& run) {
   const std::vector<double> seconds = run.seconds_to_target();
   if (seconds.empty()) return "-";
@@ -94,12 +94,12 @@ std::vector<TableColumn> columns_of(const std::vector<RunFigures>& runs) {
   return columns;
 }
 
-/// Never -0.000.
+/// Seconds with a sign, but never -0.000.
 std::string signed_seconds(double seconds) {
   return fmt::format("{:+.3f}", std::abs(seconds) < 0.0005 ? 0.0 : seconds);
 }
 
-/// Of each run but the first what its seconds are made of; no columns where nothing can be said.
+/// The parts of each run's seconds, except for the first run; no columns if nothing is known.
 std::vector<TableColumn> lost_columns_of(const std::vector<RunFigures>& runs) {
   std::vector<TableColumn> columns;
   for (const char* header :
@@ -116,13 +116,13 @@ std::vector<TableColumn> lost_columns_of(const std::vector<RunFigures>& runs) {
   return columns.front().cells.empty() ? std::vector<TableColumn>() : columns;
 }
 
-/// What the table of lost seconds begins with, "an even share of single's seconds".
+/// The heading of the table of lost seconds.
 std::string of_the_lost(const RunFigures& first) {
   return fmt::format("What s/epoch is made of: an even share of {}'s, by {}, and what is lost beyond it:", first.run,
                      first.power->kind == DeviceKind::cpu ? "cores" : "GPUs");
 }
 
-/// Which epochs the seconds are of, and what the table's shorter headers mean.
+/// The epochs that the seconds are from, and the meaning of the table's shorter headers.
 std::string of_the_seconds(const std::vector<RunFigures>& runs) {
   const auto several = [](const RunFigures& run) { return run.trainings.front().epochs > 1; };
   std::string sentence = std::ranges::any_of(runs, several)
@@ -159,7 +159,7 @@ std::string of_the_difference(const std::string& what, double value, const Paire
                                 : fmt::format("{}: no significant difference (p = {:.2g})", what, difference.p_value);
 }
 
-/// Of a run that was repeated, against the first.
+/// How significantly a repeated run differs from the first.
 std::vector<std::string> significance(const RunFigures& first, const RunFigures& run) {
   std::vector<std::string> parts;
   if (const auto seconds = seconds_difference(first, run))

@@ -10,13 +10,13 @@
 
 namespace dptrain::train {
 
-/// What is told of a comparison.
+/// The contents of a comparison's report.
 struct ComparisonReport {
-  std::vector<RunFigures> runs;  ///< at least one; what is relative is so to the first
+  std::vector<RunFigures> runs;  ///< at least one; relative numbers refer to the first
   std::vector<DifferingKey> differences;
   std::vector<AssertionOutcome> assertions;
-  std::vector<parallel::InjectedFault> faults = {};  ///< that every run suffered which has their rank
-  bool finished = true;                              ///< false where a signal or a failure ended it early
+  std::vector<parallel::InjectedFault> faults = {};  ///< suffered by every run that has their rank
+  bool finished = true;                              ///< false if a signal or a failure ended it early
 
   /// A table and sentences, in lines of at most `width` characters.
   std::string text(int width) const;
@@ -25,7 +25,7 @@ struct ComparisonReport {
   std::string json() const;
 
  private:
-  /// Of the seconds, what differs, what is significant, why runs are slow, and which assertions held.
+  /// Sentences on the seconds, on what differs, on what is significant, on why runs are slow, and on the assertions.
   std::vector<std::string> sentences() const;
 };
 

@@ -12,10 +12,10 @@
 namespace dptrain::train {
 namespace {
 
-/// Changes that are told one by one.
+/// The number of changes that are listed one by one.
 constexpr size_t kTold = 6;
 
-/// The text of the configuration that a checkpoint was written under; "" where its run has none, or that of a later
+/// The text of the configuration that a checkpoint was written under; "" if its run has none, or has that of a later
 /// training.
 std::string config_of(const ResumePoint& from) {
   try {
@@ -23,7 +23,7 @@ std::string config_of(const ResumePoint& from) {
     std::string text = read_file(run / "config.yaml");
     if (sha256_of(text) == from.checkpoint.config_hash) return text;
   } catch (const Error&) {
-    // It is told of without its keys.
+    // The change is then reported without its keys.
   }
   return {};
 }

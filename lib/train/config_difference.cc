@@ -19,7 +19,7 @@ std::string key_below(const std::string& key, const std::string& name) { return 
 
 std::string key_of_item(const std::string& key, size_t index) { return fmt::format("{}[{}]", key, index); }
 
-/// What the configurations have at each key.
+/// The node of each configuration at each key.
 using Nodes = std::map<std::string, std::vector<const ConfigNode*>>;
 
 void add_nodes(const ConfigNode& node, const std::string& key, Nodes& nodes) {
@@ -30,7 +30,7 @@ void add_nodes(const ConfigNode& node, const std::string& key, Nodes& nodes) {
     for (const auto& [name, value] : node.map) add_nodes(value, key_below(key, name), nodes);
 }
 
-/// Items that lists have in common where they begin and where they end.
+/// The numbers of items that lists have in common at their beginning and at their end.
 struct CommonItems {
   size_t front = 0;
   size_t back = 0;
@@ -53,14 +53,15 @@ CommonItems common_items(const std::vector<const ConfigNode*>& lists) {
   return common;
 }
 
-/// Lists of what has keys of its own, in all of them.
+/// Whether all nodes are lists, and some items are mappings.
 bool are_lists_of_mappings(const std::vector<const ConfigNode*>& nodes) {
   constexpr auto kIsMap = [](const ConfigNode& item) { return item.kind == ConfigNode::Kind::map; };
   return std::ranges::all_of(nodes, [](auto* node) { return node->kind == ConfigNode::Kind::list; }) &&
          std::ranges::any_of(nodes, [&](auto* node) { return std::ranges::any_of(node->list, kIsMap); });
 }
 
-/// Items of one kind, and of one name where that stands in front of their options: `linear: {features: 64}`.
+/// Whether items have the same kind and, if a name comes before their options as in `linear: {features: 64}`, the same
+/// name.
 bool are_alike(const std::vector<const ConfigNode*>& items) {
   const ConfigNode& first = *items.front();
   return std::ranges::all_of(items, [&](const ConfigNode* item) {
@@ -70,7 +71,7 @@ bool are_alike(const std::vector<const ConfigNode*>& items) {
   });
 }
 
-/// Takes configurations apart that are to be compared.
+/// Flattens configurations into keys and values for a comparison.
 class Flattening {
  public:
   explicit Flattening(const std::vector<ConfigNode>& configs) {
@@ -148,7 +149,7 @@ std::vector<DifferingKey> differing_keys(const std::vector<ConfigNode>& configs,
 }
 
 std::vector<DifferingKey> without_options_of_names(const std::vector<DifferingKey>& keys) {
-  // All data sets may have a limit, and so on, which isn't there where it isn't given.
+  // Every data set may have options such as a limit, which are absent if they aren't given.
   constexpr std::string_view kWithCommonOptions = "dataset";
   const auto comes_with_a_name = [&](const DifferingKey& key) {
     const std::set<std::string> values(key.values.begin(), key.values.end());

@@ -14,15 +14,15 @@
 namespace dptrain::train {
 namespace {
 
-// Of the picture, in units that are about a pixel each.
+// Sizes of the picture, in units of about a pixel.
 constexpr double kWidth = 520, kHeight = 280, kLeft = 58, kRight = 14, kTop = 12, kBottom = 48;
 constexpr double kPlotRight = kWidth - kRight, kPlotBottom = kHeight - kBottom;
-/// Points that are nearer to each other are one.
+/// Points closer to each other than this are drawn as one.
 constexpr double kNear = 0.5;
-/// With more points a curve has no markers.
+/// A curve with more points has no markers.
 constexpr size_t kMostMarkers = 30;
 
-/// Around the point to which they are moved: circle, square, triangle, diamond, triangle upside down, plus, cross.
+/// Paths relative to the marked point: circle, square, triangle, diamond, triangle upside down, plus, cross.
 constexpr std::array<const char*, 7> kMarkers = {
     "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
     "m-2.7-2.7h5.4v5.4h-5.4z",
@@ -59,11 +59,11 @@ std::string place_text(CurveChart::Across across, double place) {
 struct DrawnCurve {
   const Curve* curve;
   double width;
-  std::vector<CurvePoint> told;   ///< what its points say, those alone that can be drawn
-  std::vector<CurvePoint> drawn;  ///< and where they lie
+  std::vector<CurvePoint> told;   ///< the curve's points that can be drawn
+  std::vector<CurvePoint> drawn;  ///< their positions
 };
 
-/// Without points that nobody would see, but the last.
+/// The line through the points, without points too close to be seen, except the last one.
 std::string line_of(const std::vector<CurvePoint>& drawn) {
   std::string points;
   const CurvePoint* before = nullptr;
@@ -77,7 +77,7 @@ std::string line_of(const std::vector<CurvePoint>& drawn) {
   return points;
 }
 
-/// "l3", whose style is the page's.
+/// "l3", a class in the page's style.
 std::string look_class(std::optional<size_t> look) { return look ? fmt::format("l{}", *look) : "behind"; }
 
 std::string marker(size_t look, const CurvePoint& at) {
@@ -101,7 +101,7 @@ class ChartPicture {
       }
       curves_.push_back(std::move(drawn));
     }
-    // Those without a look first, then the widest.
+    // Curves without a look are drawn first, then the others from wide to narrow.
     std::ranges::stable_sort(curves_, {}, [](const DrawnCurve& curve) { return curve.curve->look; });
   }
 
@@ -130,7 +130,7 @@ class ChartPicture {
   }
 
  private:
-  /// Curves that fall together are the rule, as strategies compute the same.
+  /// The width of a curve. Curves often coincide, because strategies compute the same numbers.
   double width_of(size_t look) const {
     const auto last = static_cast<double>(std::max<ptrdiff_t>(looks_ - 1, 1));
     const double step = std::min(1.8, 3.6 / last);
@@ -194,7 +194,7 @@ class ChartPicture {
   }
 
   const CurveChart& chart_;
-  ptrdiff_t looks_;  ///< that curves have
+  ptrdiff_t looks_;  ///< the number of looks in use
   std::vector<DrawnCurve> curves_;
   Range across_, values_;
 };

@@ -18,7 +18,7 @@
 namespace dptrain::train {
 namespace {
 
-/// A list of devices as it was written, and the beginning of messages about it.
+/// A list of devices as the user wrote it, and the beginning of messages about it.
 struct WrittenList {
   std::vector<std::string> items;
   std::string where;
@@ -26,7 +26,7 @@ struct WrittenList {
 
 std::string joined(const std::vector<std::string>& list) { return fmt::format("{}", fmt::join(list, ",")); }
 
-/// Notes a list that no process could read, so that all of a job say so and not only those of its host.
+/// Reports a list that no process could read. All processes of a job report it, not only those on its host.
 void check_list(ConfigReader& hosts, const std::string& host, const std::vector<std::string>& list) {
   try {
     parse_device_list(joined(list), hosts.where(host));
@@ -35,7 +35,7 @@ void check_list(ConfigReader& hosts, const std::string& host, const std::vector<
   }
 }
 
-/// The list of this host, where there is one.
+/// The list for this host, if there is one.
 std::optional<WrittenList> read_hosts(ConfigReader& config, const ConfigJob& job) {
   std::optional<WrittenList> own;
   config.section(
@@ -49,7 +49,7 @@ std::optional<WrittenList> read_hosts(ConfigReader& config, const ConfigJob& job
           else if (!hosts.describing())
             check_list(hosts, name, list);
         }
-        // Alone it may have others than in a job, where they are named.
+        // Alone, the host may use `devices` instead of the list that names it for a job.
         const bool needs_own = job.processes > 1 || !config.has("devices");
         if (!hosts.describing() && !job.planned_devices && !names.empty() && !own && needs_own && job.trains())
           config.mistake("hosts", fmt::format("expected the devices of host '{}'", job.host),
@@ -60,7 +60,7 @@ std::optional<WrittenList> read_hosts(ConfigReader& config, const ConfigJob& job
   return own;
 }
 
-/// Keys whose values are to fit the devices.
+/// Keys whose values must fit the devices.
 constexpr std::array<std::string_view, 8> kMeasuredByDevices = {
     "threads", "per_device_batch_size", "strategy", "split", "shards", "links", "precision", "convolution"};
 
@@ -80,19 +80,20 @@ std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
     devices = parse_device_list(joined(written), where_listed, job.place_on_host());
     if (!job.needs_no_devices) require_devices(devices, where_listed);
   } catch (const Error& error) {
-    if (job.processes > 1) throw;  // the others wait for what this one has
+    if (job.processes > 1) throw;  // the other processes wait for this one's devices
     if (devices.empty()) {
       config.doubt(of_host ? "hosts" : "devices", error, kMeasuredByDevices);
       return {DeviceId{}};
     }
     config.fail_at_end(error);
   }
-  // Which it is holds for this process alone.
+  // The meaning of ":local" depends on the process, so lists with it are kept as written.
   if (std::ranges::any_of(written, [](const std::string& list) { return list.find(":local") != list.npos; }))
     return devices;
   std::vector<std::string> names;
   for (const auto& device : devices) names.push_back("'" + device.name() + "'");
-  // "a.yaml:4:1: devices" -> "a.yaml:4", as other values say where they come from; "--devices: devices" -> "--devices".
+  // Shortens "a.yaml:4:1: devices" to "a.yaml:4", in the form in which other values name their origin, and "--devices:
+  // devices" to "--devices".
   std::string where = config.where("devices");
   where.resize(std::min(where.rfind(": "), where.size()));
   where.resize(std::min(where.rfind(':'), where.size()));
@@ -100,7 +101,8 @@ std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
   return devices;
 }
 
-/// One number for all devices, or one each; by default the process's cores shared out, at least one.
+/// Threads: one number for all devices, or one for each. By default the process's cores are shared out, at least one
+/// for each device.
 std::vector<int> read_threads(ConfigReader& config, size_t devices, int workers_of_host) {
   const int64_t sharers = static_cast<int64_t>(devices) * workers_of_host;
   const int64_t share = std::max<int64_t>(1, usable_cores() / sharers);
@@ -117,7 +119,7 @@ std::vector<int> read_threads(ConfigReader& config, size_t devices, int workers_
   return {threads.begin(), threads.end()};
 }
 
-/// How many devices each process that trains has.
+/// Adds the number of devices of each process that trains.
 void add_other_processes(DeviceSettings& settings, const ConfigJob& job) {
   const std::vector<std::vector<DeviceId>> all = job.exchange_devices(settings.devices);
   for (int process = 0; process < std::max(1, job.workers()); ++process)

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLock = ".lock";
 
-/// The folders that make_folder(path) makes, the innermost first. A link is there, wherever it leads.
+/// The folders that make_folder(path) would make, the innermost first. A link counts as existing, wherever it leads.
 std::vector<fs::path> absent_folders(fs::path path) {
   std::vector<fs::path> absent;
   std::error_code error;
@@ -30,7 +30,7 @@ std::vector<fs::path> absent_folders(fs::path path) {
 
 }  // namespace
 
-// What is thrown after the first of these has ended runs the destructor.
+// Once this constructor has completed, an exception in the one that delegates to it runs the destructor.
 DirectoryLock::DirectoryLock(fs::path path, std::vector<fs::path> absent)
     : path_(std::move(path)), made_(std::move(absent)) {}
 
@@ -51,7 +51,7 @@ void DirectoryLock::take() {
   if (descriptor_ < 0)
     throw Error(ExitCode::io,
                 fmt::format("{}: could not create: {}; {}", lock.string(), std::strerror(errno), kElsewhere));
-  // A lock without a name is that of a process which has just left the directory as it was.
+  // A lock file without a name belongs to a process that has just removed it on leaving the directory.
   struct stat held {};
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 || ::fstat(descriptor_, &held) != 0 || held.st_nlink == 0)
     throw Error(ExitCode::io, Mistake{.where = path_.string(),
@@ -65,7 +65,7 @@ void DirectoryLock::take() {
 std::optional<FileNumber> lock_number(const fs::path& directory) { return file_number(directory / kLock); }
 
 bool DirectoryLock::is_held() const {
-  // While it is open no other file gets its number.
+  // While the descriptor is open, no other file can get its number.
   return number_ && lock_number(path_) == number_;
 }
 
@@ -88,7 +88,7 @@ void DirectoryLock::remove() {
 DirectoryLock::~DirectoryLock() {
   std::error_code error;
   if (is_new_ && !kept_ && is_held()) fs::remove(path_ / kLock, error);
-  // Those in which something lies stay, as all do where the lock is kept.
+  // rmdir leaves folders that aren't empty, such as those of a kept lock.
   for (const fs::path& folder : made_) ::rmdir(folder.c_str());
   if (descriptor_ >= 0) ::close(descriptor_);
 }

@@ -8,27 +8,27 @@
 
 namespace dptrain::train {
 
-/// What to do where a run's directory can't be used.
+/// Advice if a run's directory can't be used.
 inline constexpr const char* kElsewhere = "choose another with --out";
 
-/// A directory that one process at a time holds, by the file `.lock` in it. Unless it is kept, the directory is left as
-/// it was found.
+/// A lock on a directory, held by one process at a time through the file `.lock` in it. Unless keep() is called, the
+/// directory is left as it was found.
 class DirectoryLock {
  public:
-  /// Makes the directory where there is none. Throws 74 where another process holds it or it can't be written.
+  /// Locks the directory, and makes it if it is missing. Throws 74 if another process holds it or it can't be written.
   explicit DirectoryLock(const std::filesystem::path& path);
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
-  /// Whether nobody had kept it before.
+  /// Whether nobody has kept the directory before.
   bool is_new() const { return is_new_; }
-  /// Throws 74 where the directory isn't the one that was locked any more: removed or renamed, and maybe made anew by
-  /// somebody else. For before each write, which would make it again.
+  /// Throws 74 if the path no longer leads to the locked directory: somebody has removed or renamed it, and perhaps
+  /// made a new one. Call it before each write, which would otherwise make the directory again.
   void require_held() const;
-  /// The directory stays, with its lock.
+  /// Keeps the directory and its lock file.
   void keep() { kept_ = true; }
-  /// The lock goes, and with it the directory where nothing else lies in it.
+  /// Removes the lock file, and the directory if nothing else is in it.
   void remove();
 
  private:
@@ -37,14 +37,15 @@ class DirectoryLock {
   void take();
 
   std::filesystem::path path_;
-  std::vector<std::filesystem::path> made_;  ///< the folders that weren't there, the innermost first
+  std::vector<std::filesystem::path> made_;  ///< the folders that were missing, the innermost first
   int descriptor_ = -1;
-  std::optional<FileNumber> number_;  ///< of the file
+  std::optional<FileNumber> number_;  ///< of the lock file
   bool is_new_ = false;
   bool kept_ = false;
 };
 
-/// Of the lock in `directory`: another one after the directory was removed and made anew. Nothing where there is none.
+/// The number of the lock file in `directory`; nothing if there is none. It changes if the directory is removed and
+/// made again.
 std::optional<FileNumber> lock_number(const std::filesystem::path& directory);
 
 }  // namespace dptrain::train

@@ -7,20 +7,20 @@
 
 namespace dptrain::train {
 
-// Training that diverged ends: each throws 79, naming step and epoch.
+// A training run that diverges ends. Each function here throws 79, naming step and epoch.
 
-/// How a sentence calls a rank of the world: "rank 1 (cpu:1)".
+/// Returns the name of a rank of the world in a sentence: "rank 1 (cpu:1)".
 using RankName = std::function<std::string(int rank)>;
 
-/// The loss of this step isn't finite; on these ranks, where it isn't on all.
+/// Reports that the loss of this step isn't finite. `ranks`: those whose loss isn't finite, if not all of them.
 [[noreturn]] void report_diverged(const parallel::StepNumbers& numbers, const std::vector<int>& ranks = {},
                                   const RankName& name = {});
-/// Where a number is no longer finite.
+/// Throws if a number isn't finite.
 void require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers, const RankName& name = {});
 void require_finite(const std::vector<nn::NamedValues>& weights, const parallel::StepNumbers& numbers);
-/// The weights aren't finite.
+/// Reports that the weights aren't finite.
 [[noreturn]] void report_diverged_weights(const parallel::StepNumbers& numbers);
-/// Two devices have made other weights of the same updates.
+/// Reports that two devices have different weights after the same updates.
 [[noreturn]] void report_difference(const parallel::WeightDifference& difference, const parallel::StepNumbers& numbers,
                                     const RankName& name);
 

@@ -16,8 +16,8 @@ using nlohmann::json;
 
 constexpr const char* kReports[] = {"compare.json", "compare.md"};
 
-/// Where the training lies in `out` now. Its file may have been written for another working directory, or before the
-/// folder was moved; no name leads out of it.
+/// The run's present place in `out`. compare.json may have been written in another working directory, or before the
+/// folder was moved. A run's name can't lead out of `out`.
 fs::path directory_in(const fs::path& out, const std::string& run, const fs::path& recorded) {
   const bool is_name = fs::path(run).filename() == run && run != "." && run != ".." && !run.empty();
   if (!is_name) return {};

@@ -9,7 +9,7 @@
 
 namespace dptrain::train {
 
-/// Keeps the epochs of a training and how far it has come.
+/// Records the epochs of a training run, its current step and its last checkpoint.
 class EpochRecorder final : public ForwardingObserver {
  public:
   explicit EpochRecorder(std::unique_ptr<TrainingObserver> watcher)
@@ -30,7 +30,7 @@ class EpochRecorder final : public ForwardingObserver {
 
   const std::vector<EpochMetrics>& epochs() const { return epochs_; }
   int64_t step() const { return step_; }
-  /// The step of the last checkpoint; -1 where there is none.
+  /// The step of the last checkpoint; -1 if there is none.
   int64_t checkpoint() const { return checkpoint_; }
 
  private:

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kFewestColumns = 2;
 constexpr size_t kGap = 2;
 
-/// At most nine characters wide, also of a loss that runs away.
+/// A loss in at most nine characters, even if it diverges.
 std::string loss_text(double loss) { return loss < 1e4 ? fmt::format("{:.4f}", loss) : fmt::format("{:.3e}", loss); }
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
@@ -26,7 +26,7 @@ std::string accuracy_or_dash(const std::optional<Pass>& pass) { return pass ? pe
 struct EpochTable::Column {
   const char* header;
   size_t width;
-  int place;  ///< among all columns by what they tell: the last one is the first to be left out
+  int place;  ///< rank by importance among all columns: the column with the last place is left out first
   std::string (*cell)(const EpochMetrics& epoch);
   bool is_of_validation = false;
 };
@@ -79,7 +79,8 @@ std::string EpochTable::header() const {
 std::string EpochTable::row(const EpochMetrics& metrics) const {
   return line([&](const Column& column) {
     const std::string cell = column.cell(metrics);
-    // Of a training that is so many steps long, a resumed one may begin with an evaluation, before its first step.
+    // The number of epochs is unknown if a training run with a given number of steps is resumed with an evaluation,
+    // before its first step.
     return column.place == 0 && epochs_ > 0 ? fmt::format("{}/{}", cell, epochs_) : cell;
   });
 }

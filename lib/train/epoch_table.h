@@ -8,11 +8,11 @@
 
 namespace dptrain::train {
 
-/// The table of a training's epochs, for printing row by row. Of a table that is too wide columns are left out, the
-/// least telling ones first; the epoch and the loss that is trained on always stay.
+/// The table of a training run's epochs, printed row by row. If it is too wide, columns are left out, the least
+/// important ones first; the epoch and the training loss always stay.
 class EpochTable {
  public:
-  /// In lines of at most `width` characters; `epochs` is 0 where only the number of steps is known.
+  /// Makes a table with lines of at most `width` characters; `epochs` is 0 if only the number of steps is known.
   EpochTable(int64_t epochs, int width, bool has_validation = false);
 
   std::string header() const;

@@ -13,7 +13,7 @@ namespace dptrain::train {
 
 namespace {
 
-/// Where the average of a training lies beside its weights; nothing of others.
+/// The file of the average beside a training run's weights; nothing for other files.
 std::optional<std::filesystem::path> average_beside(const std::filesystem::path& file) {
   std::error_code error;
   const auto average = file.parent_path() / kAverage;
@@ -33,7 +33,8 @@ std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path
   for (const auto& averaged : averages) {
     const auto found = std::ranges::find(weights, averaged.name, &nn::NamedValues::name);
     if (found == weights.end() || found->shape != averaged.shape) continue;
-    // The average has each parameter once. A tensor that the model has under two names lies in its file twice.
+    // The average has each parameter once, but the weights' file has a tensor twice if the model has it under two
+    // names.
     const std::vector<float> own = std::exchange(found->values, averaged.values);
     for (auto& other : weights)
       if (other.name != averaged.name && other.shape == averaged.shape && other.values == own)

@@ -7,11 +7,11 @@
 
 namespace dptrain::train {
 
-/// The weights that a training's own evaluations went by, out of a file that find_weights has found: the model's, or
-/// their moving average where it lies beside them. Throws as read_safetensors and require_finite_tensors do.
+/// Reads the weights that a training run's own evaluations used, from a file that find_weights has found: the model's
+/// weights, or their moving average if it is beside them. Throws as read_safetensors and require_finite_tensors do.
 std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path& file);
 
-/// The same where there has to be an average. Throws 65 where there is none.
+/// Reads the moving average of the weights. Throws as read_evaluation_weights does, and 65 if there is no average.
 std::vector<nn::NamedValues> read_average_weights(const std::filesystem::path& file);
 
 }  // namespace dptrain::train

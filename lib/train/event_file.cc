@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// By which TensorBoard knows such files.
+/// The prefix by which TensorBoard recognizes event files.
 constexpr std::string_view kBeginning = "events.out.tfevents.";
 
 bool is_event_file(const fs::path& path) {
@@ -25,7 +25,7 @@ bool is_event_file(const fs::path& path) {
   return path.filename().string().starts_with(kBeginning) && fs::is_regular_file(path, unreadable);
 }
 
-/// The time in an event file's name; 0 where there is none.
+/// The time in an event file's name; 0 if there is none.
 int64_t seconds_in(const fs::path& path) {
   const std::string rest = path.filename().string().substr(kBeginning.size());
   int64_t seconds = 0;

@@ -9,7 +9,7 @@
 namespace dptrain::train {
 namespace {
 
-// Numbers of fields, and a value of each enumeration, by their message.
+// Field numbers and enumeration values, grouped by message.
 constexpr int kEventWallTime = 1, kEventStep = 2, kEventFileVersion = 3, kEventSummary = 5, kEventSessionLog = 7;
 constexpr int kSessionLogStatus = 1, kSessionLogStart = 1;
 constexpr int kSummaryValue = 1;
@@ -17,7 +17,7 @@ constexpr int kValueTag = 1, kValueSimpleValue = 2, kValueTensor = 8, kValueMeta
 constexpr int kMetadataPluginData = 1, kPluginDataName = 1;
 constexpr int kTensorDtype = 1, kTensorString = 7, kTensorStringVal = 8;
 
-/// A checksum as TFRecords have it: turned and moved, since CRCs of bytes that hold CRCs tell less.
+/// A checksum in the form of TFRecords: rotated and offset, because a CRC of bytes that contain CRCs is weak.
 uint32_t masked_crc(std::string_view bytes) {
   const uint32_t crc = crc32c(bytes);
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8;

@@ -9,10 +9,10 @@
 
 namespace dptrain::train {
 
-/// What a line of steps.jsonl says of its step, under the tags `steps/...`.
+/// The numbers in a line of steps.jsonl, under the tags `steps/...`.
 std::vector<TaggedScalar> step_scalars(const std::string& line);
 
-/// What a line of metrics.jsonl says that makes a curve; docs/runs.md has the tags.
+/// The numbers of a line of metrics.jsonl that make curves; docs/runs.md lists the tags.
 std::vector<TaggedScalar> epoch_scalars(const EpochMetrics& metrics, Precision precision);
 
 }  // namespace dptrain::train

@@ -20,7 +20,8 @@ struct BatchSizes {
   int64_t accumulate = 1;
 };
 
-/// What a batch of at least as many samples has for each of `shares`, which `split` names: as many, or no equal number.
+/// Advice for a batch of at least `shares` samples: how many samples each share needs, or which smaller batch is
+/// divisible. `split` names the shares.
 std::string equal_parts(int64_t batch, int64_t shares, const std::string& split) {
   const int64_t fewer = batch / shares * shares;
   if (fewer == batch) return fmt::format("batch_size {} on {} needs {} each", batch, split, batch / shares);
@@ -60,7 +61,7 @@ bool names_a_folder(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && std::ranges::none_of(name, forbidden) && !first_bad_byte(name);
 }
 
-/// What is trained on what: name, seed, model, data set.
+/// Reads the subject of the training: name, seed, model, data set.
 void read_subject(ConfigReader& config, const std::string& default_name, Experiment& experiment) {
   experiment.name =
       config.text("name", default_name, "the run's name; its directory is runs/<name> unless --out says otherwise");
@@ -77,7 +78,7 @@ void read_subject(ConfigReader& config, const std::string& default_name, Experim
   experiment.augmentations = read_augmentations(config, experiment.dataset, experiment.seed);
 }
 
-/// How `devices` share a step.
+/// Reads how `devices` share a step.
 void read_sharing(ConfigReader& config, int devices, int processes, Experiment& experiment) {
   const BatchSizes sizes = read_batch_sizes(config, devices);
   experiment.batch_size = sizes.batch;
@@ -114,7 +115,7 @@ CheckpointSettings read_checkpoint_settings(ConfigReader& config) {
   return settings;
 }
 
-/// What processes that each update the weights when they are ready can't do together.
+/// Refuses settings that asynchronous processes can't support, because each updates the weights when it is ready.
 void refuse_out_of_step(ConfigReader& config, const Experiment& experiment) {
   if (experiment.strategy.in_step || config.describing()) return;
   const auto refuse = [&](const char* key, const std::string& got, const std::string& advice) {
@@ -133,7 +134,7 @@ void refuse_out_of_step(ConfigReader& config, const Experiment& experiment) {
   if (experiment.shards > 0) refuse("shards", fmt::format("{}", experiment.shards), "leave it out");
 }
 
-/// What replicas that each train by themselves don't have together.
+/// Refuses settings that need replicas to train together, if each trains by itself.
 void refuse_own_trainings(ConfigReader& config, const Experiment& experiment) {
   if (!experiment.strategy.averaging || config.describing()) return;
   const auto refuse = [&](const char* key, const std::string& what, const std::string& got, const std::string& advice) {
@@ -152,7 +153,7 @@ void refuse_own_trainings(ConfigReader& config, const Experiment& experiment) {
                    parallel::batch_norm_mode_name(experiment.batch_norm), "write batch_norm: local, or choose ddp");
 }
 
-/// What an update that is made bucket by bucket, in the course of the next step, can't wait for.
+/// Refuses settings that a bucket-by-bucket update during the next step can't wait for.
 void refuse_deferred_updates(ConfigReader& config, const Experiment& experiment) {
   if (!experiment.strategy.defers_updates || config.describing()) return;
   const auto refuse = [&](const char* key, const std::string& expected, const std::string& got,
@@ -172,7 +173,7 @@ void refuse_deferred_updates(ConfigReader& config, const Experiment& experiment)
     refuse("shards", "has no shards, expected none", fmt::format("{}", experiment.shards), "leave them out");
 }
 
-/// What changes no result: steps ahead, threads that load, links, deadlines, logs, memory.
+/// Reads settings that change no result: steps in flight, loader threads, links, timeouts, logs, memory.
 void read_machine_settings(ConfigReader& config, const ConfigJob& job, Experiment& experiment) {
   experiment.steps_in_flight = static_cast<int>(config.integer(
       "steps_in_flight", 2,

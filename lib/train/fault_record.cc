@@ -26,7 +26,7 @@ const char* kind_of(ExitCode code) {
 
 constexpr std::string_view kRecordEnd = ".json", kStacksEnd = ".stacks.txt";
 
-/// What the names of a process's files begin with.
+/// The beginning of the file names of a process's fault record and stacks.
 std::string stem(std::optional<int> rank, int process) {
   if (!rank) return fmt::format("fault-process-{}", process);
   return *rank == 0 ? "fault" : fmt::format("fault-{}", *rank);
@@ -61,7 +61,7 @@ std::string fault_json(const FaultRecord& record) {
   json& ring = text["ring"] = json::array();
   for (const FaultRecord::Operation& operation : record.operations)
     ring.push_back(fmt::format("{:.3f} s ago: {}", operation.ago_s, operation.name));
-  // A path need not be UTF-8.
+  // A path may not be valid UTF-8.
   return text.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -10,50 +10,51 @@
 
 namespace dptrain::train {
 
-/// What a training that has failed leaves behind: why, what was lost and how it goes on. Processes are named by their
-/// first rank.
+/// The record that a failed training run leaves: why it failed, what was lost and how to resume it. Processes are named
+/// by their first rank.
 struct FaultRecord {
-  /// Where it began: the same in all processes of a job.
+  /// Where the failure began. It is the same in all processes of a job.
   struct Root {
-    std::optional<int> rank;  ///< none of a process that doesn't train
+    std::optional<int> rank;  ///< none for a process that doesn't train
     std::string host;
     int64_t pid = 0;
-    std::optional<int64_t> step;  ///< that the process was in, as far as is known
-    std::string operation;        ///< the last one between processes that it began; "": none is known
+    std::optional<int64_t> step;  ///< the step that the process was in, if it is known
+    std::string operation;        ///< the last operation between processes that it began; "" if none is known
     std::string cause;            ///< one sentence
   };
   struct Saved {
     std::filesystem::path path;
     int64_t step = 0;
-    std::string manifest_sha256 = {};  ///< "" where this host doesn't have it
+    std::string manifest_sha256 = {};  ///< "" if this host doesn't have it
   };
   struct Operation {
     std::string name;
-    double ago_s = 0;  ///< that it was begun
+    double ago_s = 0;  ///< the time since it began
   };
 
   std::string run;
-  std::optional<int> rank = 0;  ///< of the process that writes the record; none of one that doesn't train
+  std::optional<int> rank = 0;  ///< of the process that writes the record; none for a process that doesn't train
   ExitCode exit = ExitCode::bug;
   Root root;
-  double detected_s = 0;  ///< after the last sign of life of the process that it began in
+  double detected_s = 0;  ///< seconds after the last sign of life of the process in which the failure began
   std::optional<Saved> last_checkpoint;
-  int64_t steps_lost = 0;  ///< that were begun after the last checkpoint
-  std::string resume;      ///< the command that goes on
-  /// Between processes, that this one began last, oldest first.
+  int64_t steps_lost = 0;  ///< steps begun after the last checkpoint
+  std::string resume;      ///< the command that resumes the training
+  /// The last operations between processes that this process began, oldest first.
   std::vector<Operation> operations = {};
-  std::string stacks = {};  ///< the file beside it that says where the process's threads were; "": none
+  /// The file beside the record with the stacks of the process's threads; "" if there is none.
+  std::string stacks = {};
 };
 
 /// The text of fault.json; docs/fault.schema.json describes it.
 std::string fault_json(const FaultRecord& record);
 
-/// "fault.json" of the process with rank 0, "fault-3.json" of that whose first rank is 3, "fault-process-5.json" of
-/// process 5 of the job where it doesn't train.
+/// The record's file name: "fault.json" for the process with rank 0, "fault-3.json" for one whose first rank is 3,
+/// "fault-process-5.json" for process 5 of the job if it doesn't train.
 std::string fault_name(std::optional<int> rank, int process);
-/// The same of the stacks of its threads: "fault.stacks.txt".
+/// The file name for the stacks of the process's threads: "fault.stacks.txt" for rank 0.
 std::string fault_stacks_name(std::optional<int> rank, int process);
-/// Either of them.
+/// Whether a file has a name of either kind.
 bool is_fault_name(const std::string& name);
 
 }  // namespace dptrain::train

@@ -16,11 +16,11 @@ namespace {
 using parallel::InjectedFault;
 using Kind = InjectedFault::Kind;
 
-/// A kind, as it is written, with the keys beside rank and step that it has.
+/// A kind of fault: its name on the command line, and its keys besides rank and step.
 struct KindWords {
   Kind kind;
   const char* name;
-  const char* happens;  ///< to a rank, in a sentence
+  const char* happens;  ///< the event in a sentence about a rank
   const char* example;
   std::vector<std::string> keys = {};
 };
@@ -39,7 +39,7 @@ const std::vector<KindWords>& kinds() {
 
 const KindWords& words_of(Kind kind) { return *std::ranges::find(kinds(), kind, &KindWords::kind); }
 
-/// The keys of one fault, each taken once.
+/// Reads the keys of one fault and takes each once.
 class FaultReader {
  public:
   explicit FaultReader(const std::string& text) : text_(text) {

@@ -13,8 +13,8 @@ namespace {
 
 using parallel::BatchNormMode;
 
-/// Whether one part's statistics are kept, if the model has any. Of shards a mean is kept, unless asked otherwise, and
-/// of replicas that become their mean that.
+/// Whether the statistics of only one part are kept, if the model has any. By default shards keep a mean of all parts,
+/// and so do replicas that are averaged.
 bool keeps_those_of_one(const Experiment& experiment) {
   if (experiment.strategy.averaging) return false;
   return experiment.batch_norm == BatchNormMode::first ||
@@ -57,7 +57,7 @@ BatchSplit with_first_samples(const BatchSplit& split, const Experiment& experim
   const int64_t smallest = samples_of_step(experiment, data) / micro_batches(experiment);
   if (!keeps_those_of_one(experiment) || smallest < 2 || split.range(0, smallest).second > 0) return split;
   if (!facts_of(experiment, data).batch_norms) return split;
-  // The least weight w with floor(w * smallest / (w + others)) >= 1.
+  // The smallest weight w with floor(w * smallest / (w + others)) >= 1.
   std::vector<int64_t> weights = split.weights();
   const int64_t others = std::accumulate(weights.begin() + 1, weights.end(), int64_t{0});
   weights[0] = (others + smallest - 2) / (smallest - 1);

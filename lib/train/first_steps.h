@@ -10,7 +10,7 @@
 
 namespace dptrain::train {
 
-/// What the first steps of a training came to.
+/// The results of a training run's first steps.
 struct FirstSteps {
   struct Step {
     double learning_rate = 0;
@@ -22,20 +22,20 @@ struct FirstSteps {
     int64_t peak_bytes = 0;
   };
   std::vector<Step> steps;
-  CommCounts sent;              ///< in all of them, by all ranks
+  CommCounts sent;              ///< in all of these steps, by all ranks
   std::vector<Device> devices;  ///< by rank
-  std::string weights_hash;     ///< behind them
+  std::string weights_hash;     ///< of the weights after these steps
 };
 
 struct FirstStepsOptions {
   int64_t steps = 1;
-  int nudge_roundings = 0;           ///< that weights begin off; see nudge_weights
-  const StopSignal* stop = nullptr;  ///< ends them before the next step
+  int nudge_roundings = 0;           ///< how many roundings the initial weights are off; see nudge_weights
+  const StopSignal* stop = nullptr;  ///< stops before the next step
 };
 
-/// Trains the first steps of an experiment from the beginning, each of them waited for, so that what devices hold
-/// depends on nothing but the experiment. Short batches at an epoch's end are left out. Throws as a training does, but
-/// not where it diverges.
+/// Trains the first steps of an experiment from the beginning. It waits for each step to end, so that the devices'
+/// memory use depends only on the experiment. Short batches at an epoch's end are left out. Throws as a training run
+/// does, but doesn't throw when it diverges.
 FirstSteps train_first_steps(const Experiment& experiment, const Datasets& data, const FirstStepsOptions& options);
 
 }  // namespace dptrain::train

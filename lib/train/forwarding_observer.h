@@ -7,8 +7,8 @@
 
 namespace dptrain::train {
 
-/// Hands everything on to another observer. One that keeps something in mind overrides what tells of it, and calls this
-/// one's.
+/// Forwards every event to another observer. A derived class that records something overrides the event's function and
+/// calls this class's version.
 class ForwardingObserver : public TrainingObserver {
  public:
   /// `observer` outlives this one.

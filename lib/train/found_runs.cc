@@ -22,7 +22,7 @@ FoundRuns read_runs(const std::vector<std::filesystem::path>& paths, const std::
     std::vector<std::filesystem::path> directories;
     try_to([&] { directories = find_runs(path); });
     for (const auto& directory : directories) {
-      // However often it is named.
+      // Each directory counts once, even if several paths name it.
       std::error_code unreadable;
       if (!shown.insert(std::filesystem::weakly_canonical(directory, unreadable)).second) continue;
       try_to([&] {

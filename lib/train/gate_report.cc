@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 using Finding = GateReport::Finding;
 using GateVerdict = Finding::Verdict;
 
-/// That a device may hold more without its being told: a hundredth.
+/// A device may hold more by this part of the blessed memory: one hundredth.
 constexpr int64_t kMemoryShare = 100;
 
 std::string_view gate_verdict_name(GateVerdict verdict) {
@@ -39,7 +39,7 @@ std::string_view gate_verdict_name(GateVerdict verdict) {
 
 std::string megabytes(int64_t bytes) { return fmt::format("{:.2f} MB", static_cast<double>(bytes) / 1e6); }
 
-/// Keys of the top level that configurations say otherwise.
+/// The top-level keys in which the configurations differ.
 std::vector<std::string> differing(const Blessing& a, const Blessing& b) {
   std::vector<std::string> keys;
   for (const DifferingKey& key :
@@ -48,7 +48,7 @@ std::vector<std::string> differing(const Blessing& a, const Blessing& b) {
   return keys;
 }
 
-/// Of a number that each step has: the first step in which the two aren't alike, else the first one.
+/// Compares a number that each step has: finds the first step in which the two differ, or else reports the first step.
 template <class Number, class Alike>
 Finding of_steps(const char* what, const FirstSteps& blessed, const FirstSteps& now, Number FirstSteps::Step::*number,
                  const Alike& alike) {
@@ -68,7 +68,7 @@ Finding losses(const Blessing& blessed, const FirstSteps& now) {
   double nearest = -1;
   for (size_t i = 0; i < steps.size(); ++i) {
     const double off = std::abs(now.steps[i].loss - steps[i].loss);
-    // What is no number is in no bound.
+    // A NaN loss is never within its bound.
     const bool within = off <= blessed.loss_bounds[i];
     if (!within && beyond++ == 0) told = i;
     if (beyond == 0 && off / blessed.loss_bounds[i] > nearest) {

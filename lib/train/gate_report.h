@@ -7,32 +7,35 @@
 
 namespace dptrain::train {
 
-/// The first steps of a training, held against those that were blessed.
+/// The comparison of a training run's first steps with blessed ones.
 struct GateReport {
   const Blessing& blessed;
   const Blessing& now;  ///< without bounds
   std::string file;     ///< of `blessed`
 
-  /// What was looked at.
+  /// The result for one item that was compared.
   struct Finding {
     enum class Verdict { equal, within, less, other_bits, differs, not_compared };
     std::string what;     ///< "loss of step 3"
     std::string blessed;  ///< "2.30259"
     std::string now;
     Verdict verdict = Verdict::equal;
-    /// Of what differs what is told of it; of what wasn't compared why.
+    /// Describes what differs, or why the item wasn't compared.
     std::string sentence = {};
   };
-  /// Rates and samples, losses, bytes sent, memory and weights. Losses may be as far off as their bounds say, the loss
-  /// that is told of being the first that is farther, else the nearest to its bound. What is sent is compared of as
-  /// many devices under the same strategy with the same instructions, by which layouts go, and has to be equal; memory
-  /// where devices and threads are the same as well, and may be a hundredth more. Other bits of weights are told of and
-  /// are no fault.
+  /// Compares rates and samples, losses, bytes sent, memory and weights.
+  /// - Losses may be off by their bounds. The reported loss is the first one beyond its bound, else the one nearest to
+  ///   its bound.
+  /// - Bytes sent must be equal. They are compared only if the number of devices, the strategy and the instruction set
+  ///   are the same, because memory layouts depend on these.
+  /// - Memory may be one percent more. It is compared only if devices and threads are the same as well.
+  /// - Weights with other bits are reported, but are no failure.
   std::vector<Finding> findings() const;
-  /// "learning_rate 0.1 -> 0.05"; "" where the configuration is the same.
+  /// The differences in the configuration, "learning_rate 0.1 -> 0.05"; "" if there are none.
   std::string changes() const;
 
-  /// A sentence for each that differs, the first with what has changed in the configuration. Empty: the gate is open.
+  /// One sentence for each item that differs. The first sentence also names the changes in the configuration. Empty:
+  /// the gate is open.
   std::vector<std::string> failures() const;
   /// A table and sentences, in lines of at most `width` characters.
   std::string text(int width) const;

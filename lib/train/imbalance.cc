@@ -7,13 +7,14 @@ namespace {
 
 using Devices = std::vector<const DeviceMetrics*>;
 
-/// Batches aren't always shared out into equal parts, by a sample.
+/// Whether devices have about the same number of samples: even splits may still differ by a sample.
 bool have_as_many_samples(const Devices& devices) {
   const auto [least, most] = std::ranges::minmax(devices, {}, &DeviceMetrics::samples);
   return static_cast<double>(most->samples - least->samples) <= 0.1 * static_cast<double>(most->samples);
 }
 
-/// Those that do what device `first` does: all, or in a pipeline each replica's device with those stages.
+/// The devices with the same work as device `first`: all of them, or in a pipeline the ones with the same stages in
+/// each replica.
 Devices alike(const EpochMetrics& epoch, size_t first, size_t of_pipeline) {
   Devices devices;
   for (size_t rank = first; rank < epoch.devices.size(); rank += of_pipeline) devices.push_back(&epoch.devices[rank]);

@@ -4,13 +4,13 @@
 
 namespace dptrain::train {
 
-/// What an epoch takes because one device computes longer than others that do the same, the mean over the devices. Of a
-/// pipeline those are the devices of the same stages: these may differ by what they compute.
+/// The time that an epoch loses because one device computes longer than others with the same work; the mean over the
+/// devices. In a pipeline only devices with the same stages are compared, because other devices have other work.
 struct Imbalance {
-  /// Of the seconds computing: what devices take longer than the fastest one of theirs, where all of those have as many
-  /// samples. Where not, as of a split, what each has to do isn't known to be as much, and this is 0.
+  /// Lost seconds of computing: the time by which devices exceed the fastest comparable one. 0 if comparable devices
+  /// have different numbers of samples, as with a split, because their work isn't known to be equal.
   double compute_s = 0;
-  /// Of the exposed communication: what devices wait for the one that computes longest.
+  /// Lost seconds of exposed communication: the time that devices wait for the one that computes longest.
   double wait_s = 0;
 };
 

@@ -48,7 +48,7 @@ InitSetting read_init(ConfigReader& config, uint64_t seed) {
     return init;
   }
   const std::string name = config.named("init", choices, "model", "how weights begin");
-  // Of weights with two or more dimensions.
+  // The initializer of weights with two or more dimensions.
   std::optional<nn::Initializer>& drawn = init.values.weights;
   if (name == "xavier_uniform") drawn = nn::Initializer{nn::Initializer::Kind::xavier_uniform, 0};
   if (name == "kaiming_normal") drawn = nn::Initializer{nn::Initializer::Kind::kaiming_normal, 0};

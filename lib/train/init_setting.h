@@ -9,13 +9,13 @@
 
 namespace dptrain::train {
 
-/// How weights begin.
+/// The initial weights of a model.
 struct InitSetting {
   nn::InitializationOptions values;            ///< drawn at random
-  std::optional<InitialWeights> weights = {};  ///< in place of that
+  std::optional<InitialWeights> weights = {};  ///< replace drawn values
 };
 
-/// Reads the key `init`: a name such as xavier_uniform, {normal: 0.01}, or {from: FILE}. What is drawn follows from
+/// Reads the key `init`: a name such as xavier_uniform, {normal: 0.01}, or {from: FILE}. Random values follow from
 /// `seed`.
 InitSetting read_init(ConfigReader& config, uint64_t seed);
 

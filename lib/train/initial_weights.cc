@@ -40,7 +40,7 @@ void require_known(const std::vector<std::string>& except, const Tensors& model,
   }
 }
 
-/// The names that `except` covers, and those that are tied to these.
+/// The names that `except` covers, and the names that are tied to them.
 std::set<std::string> names_covered(const std::vector<std::string>& except, const Tensors& model, const Tensors& file) {
   std::set<std::string> names;
   for (const Tensors* tensors : {&model, &file})
@@ -54,7 +54,7 @@ std::set<std::string> names_covered(const std::vector<std::string>& except, cons
   return names;
 }
 
-/// The file's tensors, but those that are covered: these are the strategy's own, as it drew them.
+/// The file's tensors, except those that `except` covers: these keep the values that the strategy has drawn.
 Tensors with_drawn(const Tensors& model, Tensors file, const std::vector<std::string>& except) {
   const std::set<std::string> covered = names_covered(except, model, file);
   std::erase_if(file, [&](const nn::NamedValues& tensor) { return covered.contains(tensor.name); });

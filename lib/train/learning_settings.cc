@@ -9,10 +9,11 @@
 namespace dptrain::train {
 namespace {
 
-/// Their samples can be counted, whatever the batch.
+/// With this limit the number of samples can be counted for any batch size.
 constexpr int64_t kMostSteps = 100'000'000'000;
 
-/// `learning_rate`, scaled by `lr_rule`: linear as Goyal et al. (2017), by the square root as Krizhevsky (2014).
+/// Reads `learning_rate` and scales it by `lr_rule`: linear as in Goyal et al. (2017), or with the square root as in
+/// Krizhevsky (2014).
 double read_learning_rate(ConfigReader& config, int64_t batch_size) {
   const double rate = config.number("learning_rate", std::nullopt,
                                     {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "of the optimizer"});

@@ -5,9 +5,9 @@
 
 namespace dptrain::train {
 
-/// Reads rates, length, optimizer, and what else bears on an update: `learning_rate` and `lr_rule`, by the experiment's
-/// batch, which must have been read, `schedule`, `epochs` or `steps`, `optimizer`, `clip_norm`, `label_smoothing` and
-/// `ema`.
+/// Reads the keys that determine updates and the length of the training: `learning_rate` and `lr_rule`, `schedule`,
+/// `epochs` or `steps`, `optimizer`, `clip_norm`, `label_smoothing` and `ema`. The experiment's batch size must have
+/// been read, because `lr_rule` uses it.
 void read_learning(ConfigReader& config, Experiment& experiment);
 
 }  // namespace dptrain::train

@@ -3,7 +3,7 @@
 namespace dptrain::train {
 namespace {
 
-/// How many samples of the first run's an epoch of the other one has.
+/// The samples of an epoch of `run` over those of an epoch of `first`.
 double samples_beside(const RunFigures& first, const RunFigures& run) {
   if (!are_cut_otherwise(first, run)) return 1;
   return static_cast<double>(run.trainings.front().samples) / static_cast<double>(first.trainings.front().samples);

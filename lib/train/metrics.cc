@@ -67,11 +67,11 @@ std::optional<Straggler> straggler_of(const EpochMetrics& metrics, const std::ve
   std::vector<double> compute_s;
   int64_t samples = 0;
   for (const parallel::RankCosts& of_rank : costs) {
-    const bool has_part = of_rank.samples > 0 || metrics.pipeline;  // of a pipeline the last stage counts them
+    const bool has_part = of_rank.samples > 0 || metrics.pipeline;  // in a pipeline only the last stage counts samples
     compute_s.push_back(has_part ? of_rank.times[parallel::Phase::compute] : 0);
     samples += of_rank.samples;
   }
-  // Where an epoch has gone on elsewhere the costs are of the steps since then.
+  // If the epoch was begun on other devices, the costs are only from the steps since then.
   const int64_t steps = (samples + metrics.global_batch - 1) / std::max<int64_t>(metrics.global_batch, 1);
   return find_straggler(compute_s, metrics.train.seconds, steps, static_cast<int>(metrics.pipeline_devices()));
 }
@@ -102,7 +102,7 @@ void add_costs(EpochMetrics& metrics, const std::vector<parallel::RankCosts>& co
                                .peak_bytes = of_rank.peak_bytes,
                                .memory = of_rank.memory_at_peak});
   }
-  // While the host waits for data a GPU may be at work on the steps before.
+  // While the host waits for data, a GPU may still compute earlier steps.
   const double idle = seconds - metrics.time.compute_s - metrics.time.exposed_comm_s - metrics.time.optimizer_s;
   metrics.time.data_wait_s = std::clamp(data_wait_s, 0.0, std::max(idle, 0.0));
   metrics.time.other_s = idle - metrics.time.data_wait_s;

@@ -12,7 +12,7 @@
 
 namespace dptrain::train {
 
-/// A pass over samples and how long it took.
+/// A pass over samples and its duration.
 struct Pass {
   parallel::Score score;
   double seconds = 0;
@@ -20,10 +20,10 @@ struct Pass {
   double samples_per_s() const { return seconds > 0 ? static_cast<double>(score.samples) / seconds : 0; }
 };
 
-/// Where an epoch's training seconds went, the mean over the devices; the five add up to Pass::seconds.
+/// The parts of an epoch's training seconds, as means over the devices; all five add up to Pass::seconds.
 struct TimeShares {
   double compute_s = 0;
-  double exposed_comm_s = 0;  ///< communication that nothing hid
+  double exposed_comm_s = 0;  ///< communication that no computing hid
   double data_wait_s = 0;
   double optimizer_s = 0;
   double other_s = 0;
@@ -35,28 +35,28 @@ struct DeviceMetrics {
   int process = 0;  ///< of the job
   int rank = 0;
   int64_t samples = 0;
-  int64_t graph_steps = 0;  ///< that a GPU ran as CUDA graphs
-  double busy = 0;          ///< seconds computing and updating over the epoch's
-  double compute_s = 0;     ///< seconds computing, updates aside
+  int64_t graph_steps = 0;  ///< steps that a GPU ran as CUDA graphs
+  double busy = 0;          ///< the share of the epoch's seconds spent computing and updating
+  double compute_s = 0;     ///< seconds of computing, without updates
   int64_t peak_bytes = 0;
-  MemoryCounts memory;  ///< by purpose, at the peak
+  MemoryCounts memory;  ///< by purpose, when the device held most
 };
 
-/// Where a rank of the world computes.
+/// The place where a rank of the world computes.
 struct RankPlace {
   std::string device;
   std::string host;
   int process = 0;  ///< of the job
 };
 
-/// What the devices' batch norms shared, and how far apart it left their running statistics; see
+/// What the devices' batch norms shared, and how far apart their running statistics are; see
 /// parallel/shared_statistics.h.
 struct BatchNormMetrics {
   parallel::BatchNormMode mode = parallel::BatchNormMode::local;
   std::optional<double> spread;
 };
 
-/// What a line of metrics.jsonl says of an epoch.
+/// An epoch as a line of metrics.jsonl reports it.
 struct EpochMetrics {
   std::string run;
   std::string strategy;
@@ -67,20 +67,21 @@ struct EpochMetrics {
   double learning_rate = 0;
   Pass train;
   std::optional<Pass> validation;
-  std::optional<Pass> test;  ///< where there is a validation, of the best epochs so far
+  std::optional<Pass> test;  ///< with a validation, only of epochs that are the best so far
   TimeShares time;
-  int64_t skipped_steps = 0;  ///< whose gradients overflowed in fp16
+  int64_t skipped_steps = 0;  ///< steps whose gradients overflowed in fp16
   int64_t comm_bytes = 0;     ///< sent, summed over ranks, payload only
   int64_t collectives = 0;
   std::vector<DeviceMetrics> devices;
-  std::optional<Straggler> straggler;                 ///< that the other devices waited for, where one clearly was
-  std::optional<parallel::StoreUse> store;            ///< of kvstore
-  std::optional<parallel::PipelineFigures> pipeline;  ///< of strategies that have one
+  std::optional<Straggler> straggler;                 ///< set if the other devices clearly waited for one
+  std::optional<parallel::StoreUse> store;            ///< of the strategy kvstore
+  std::optional<parallel::PipelineFigures> pipeline;  ///< of strategies that have a pipeline
   std::optional<parallel::Staleness> staleness;       ///< of asynchronous updates
   BatchNormMetrics batch_norm;
   std::string weights_hash;
 
-  /// Of a replica, 1 where there is no pipeline. Rank r has the stages of device r modulo so many.
+  /// The number of devices in a pipeline; 1 if there is no pipeline. Rank r has the stages of device r modulo this
+  /// number.
   size_t pipeline_devices() const {
     return pipeline ? std::max<size_t>(pipeline->stages.size() / static_cast<size_t>(pipeline->stages_per_device), 1)
                     : 1;
@@ -91,12 +92,12 @@ struct EpochMetrics {
   std::string json() const;
 };
 
-/// Adds what an epoch has cost each rank, what its seconds, which the metrics have, went into, and whom all waited for.
-/// `data_wait_s`: of them, as the trainer's thread waited.
+/// Adds to an epoch's metrics the costs of each rank, the parts of its seconds, and the straggler. The metrics must
+/// have the seconds already. `data_wait_s`: the seconds for which the trainer's thread waited for data.
 void add_costs(EpochMetrics& metrics, const std::vector<parallel::RankCosts>& costs,
                const std::vector<RankPlace>& places, double data_wait_s);
 
-/// The mean loss of each output of a model of text, by its name in metrics.jsonl; nothing for other models.
+/// The mean loss of each output of a text model, by its name in metrics.jsonl; empty for other models.
 std::vector<std::pair<std::string, double>> output_losses(const parallel::Score& score);
 
 /// One line of steps.jsonl.

@@ -10,11 +10,11 @@ namespace dptrain::train {
 namespace {
 
 constexpr double kNoiseToBound = 10;
-/// What is tried may round a layer's sums alike: a few roundings of f32 are always allowed.
+/// Two measured traces may round a layer's sums alike, so a few roundings of f32 are always allowed.
 constexpr double kLeastNoise = 8.0 / (1 << 24);
-/// Half of 1, which nothing in place of a gradient differs by. What is capped is the noise of many roundings alone,
-/// which few activations near zero make large: strategies round once, and the margin of ten over that is left to them
-/// whole. So a layer is no noise where its norm is twenty times what one rounding changes.
+/// Half of 1, the difference of a missing gradient. Only the noise of many roundings is limited by it; that noise is
+/// large if a few activations are near zero. Strategies round once, and for one rounding the margin of ten is always
+/// kept. So a layer isn't all noise if its norm is at least twenty times what one rounding changes.
 constexpr double kLargestBound = 0.5;
 
 }  // namespace

@@ -7,23 +7,24 @@
 
 namespace dptrain::train {
 
-/// How far a layer of a right strategy may be from that of `single`, as its difference relative to it.
+/// The largest relative difference from `single` that a layer of a correct strategy may have.
 struct NoiseBound {
   double bound = 0;
-  /// Rounding alone changes the layer so much that a fault in it can't be told from that, not even one that leaves
+  /// Rounding alone changes the layer so much that no fault in it can be told from noise, not even one that leaves
   /// nothing of it.
   bool all_noise = false;
 };
 
-/// The bound of a layer that one rounding of the weights changes by `of_a_rounding` under `single`, and many roundings
-/// by `of_many`: ten times the former, or the latter where it is more, and at least 80 roundings of f32. Never more
-/// than 0.5, unless the layer is all noise: where ten times the former is more than that.
+/// The bound of a layer under `single`. One rounding of the weights changes the layer by `of_a_rounding`, and many
+/// roundings change it by `of_many`. The bound is the largest of ten times `of_a_rounding`, `of_many` and 80 roundings
+/// of f32, but at most 0.5. If ten times `of_a_rounding` is more than 0.5, the layer is all noise and the bound isn't
+/// limited.
 NoiseBound noise_bound(double of_a_rounding, double of_many);
 
-/// An activation on the edge of a ReLU may be passed on or not in any layer, and changes the gradients of that one and
-/// all before it, whether the noise that was looked at had it there or not. So a gradient's bound becomes at least the
-/// median of those of the step's gradients that aren't all noise, and that of its weight rises as much. `layers`: whose
-/// bounds they are.
+/// Raises bounds for activations at the edge of a ReLU. Whether such an activation passes changes the gradients of its
+/// layer and of all layers before it, and the measured noise may not contain such a case. So a gradient's bound becomes
+/// at least the median bound of the step's gradients that aren't all noise, and the bound of its weight rises by the
+/// same factor. `layers`: the layers of `bounds`.
 void allow_for_flips(std::span<const LayerDifference> layers, std::vector<NoiseBound>& bounds);
 
 }  // namespace dptrain::train

@@ -14,7 +14,7 @@
 namespace dptrain::train {
 namespace {
 
-/// The fewest samples that a batch norm gets of a batch, of parts that get any.
+/// The smallest number of samples that a batch norm gets from a batch. Parts without samples don't count.
 int64_t least_normalized(const Experiment& experiment, int64_t batch) {
   const int64_t micro = std::max<int64_t>(1, batch / (experiment.accumulate * experiment.strategy.micro_batches));
   if (experiment.batch_norm == parallel::BatchNormMode::sync) return micro;
@@ -34,7 +34,8 @@ int64_t least_normalized(const Experiment& experiment, int64_t batch) {
 void require_samples_to_normalize(const Experiment& experiment, const Dataset& data) {
   const int64_t least = least_normalized(experiment, std::min(experiment.batch_size, data.samples()));
   if (least > 1 || experiment.model.text || !facts_of(experiment, data).batch_norms) return;
-  // What arrives at its batch norms, of one sample: a training pass that computes nothing and logs its operators.
+  // Finds the inputs of the batch norms for one sample, in a training pass that computes nothing and logs its
+  // operators.
   const auto device = open_device(experiment.devices.front(), {.counts_only = true});
   const auto model = experiment.model.build({.device = *device, .convolution = experiment.convolution},
                                             strategy_context(experiment, data).replica.input);

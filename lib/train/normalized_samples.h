@@ -5,9 +5,9 @@
 
 namespace dptrain::train {
 
-/// Throws 78 where a batch norm of the model would get one value of each channel in training: of one sample, which is
-/// a row of features there or an image of 1x1. It would put out its bias, whatever came in, and teach nothing before
-/// it. Asked of whole batches: of a short one at an epoch's end one sample may be left.
+/// Throws 78 if a batch norm of the model would get only one value of each channel in training: a single sample that is
+/// a row of features or a 1x1 image. Its output would be its bias for any input, and the layers before it would learn
+/// nothing. Only whole batches are checked, because a short batch at an epoch's end may have one sample.
 void require_samples_to_normalize(const Experiment& experiment, const Dataset& data);
 
 }  // namespace dptrain::train

@@ -4,8 +4,8 @@
 
 namespace dptrain::train {
 
-/// Puts weights and running statistics so many roundings off, 2^-24 of themselves each: every second one above, the
-/// others below, with a negative number the other way round. What a right training then computes otherwise is noise.
+/// Moves weights and running statistics by `roundings` roundings, each 2^-24 of the value: every second value up, the
+/// others down; a negative number reverses this. The resulting change in a correct training run is noise.
 void nudge_weights(parallel::Strategy& strategy, int roundings);
 
 }  // namespace dptrain::train

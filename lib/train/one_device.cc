@@ -25,7 +25,7 @@ void put_on(ConfigNode& config, const DeviceId& device, int threads, int64_t bat
   override_config(config, fmt::format("batch_size={}", batch_size), kFromSingle);
   override_config(config, "per_device_batch_size=", kFromSingle);
   override_config(config, "split=even", kFromSingle);
-  // One device sends nothing, and links may name others.
+  // One device sends nothing, and links may name other devices.
   override_config(config, "links=", kFromSingle);
 }
 
@@ -33,15 +33,15 @@ void put_on(ConfigNode& config, const DeviceId& device, int threads, int64_t bat
 
 ConfigNode on_one_device(ConfigNode config, const std::string& default_name) {
   if (!names_single(config.find("strategy"))) return config;
-  // What the list resolves to is read under a strategy that takes any number of devices.
+  // Reads the list under a strategy that takes any number of devices, to resolve it.
   ConfigNode listed = config;
   override_config(listed, "strategy=ddp", kFromSingle);
   Experiment whole;
   const ConfigSession session(listed, [&](ConfigReader& reader) { whole = read_experiment(reader, default_name); });
   if (whole.devices.size() == 1) return config;
   int threads = std::accumulate(whole.threads.begin(), whole.threads.end(), 0);
-  // Of more workers than cores each has one thread by default. As many on one device would only be in each other's way,
-  // and make whatever it is compared with look fast.
+  // If there are more workers than cores, each has one thread by default. As many threads on one device would only slow
+  // each other down, and other runs would look fast in comparison.
   const ConfigNode* written = config.find("threads");
   if (written == nullptr || written->kind == ConfigNode::Kind::null) threads = std::min(threads, usable_cores());
   put_on(config, whole.devices.front(), threads, whole.batch_size);

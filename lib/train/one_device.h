@@ -7,14 +7,15 @@
 
 namespace dptrain::train {
 
-/// The configuration with its strategy made `single` by nothing but fewer devices: where it names `single` and lists
-/// several devices, it gets the first of them with the threads of all, no more than there are cores unless `threads` is
-/// written, and the batch of the whole list, which nothing splits and no link carries. Others are left as they are.
-/// `default_name` names the run where the configuration doesn't. Throws 78 for mistakes in it.
+/// Reduces a configuration with strategy `single` and several listed devices to one device; other configurations are
+/// returned unchanged. The first device gets the threads of all devices, but no more than there are cores unless
+/// `threads` is written. It also gets the batch of the whole list, without a split and without links. `default_name`
+/// names the run if the configuration doesn't. Throws 78 for mistakes in the configuration.
 ConfigNode on_one_device(ConfigNode config, const std::string& default_name);
 
-/// The configuration under `single` on one device of `whole`, which was read from it, with its threads and its share of
-/// the batch, one sample at least: what it computes in a step of strategies that share batches.
+/// The configuration under `single` on one device of `whole`, the experiment that was read from it. The device keeps
+/// its threads and its share of the batch, at least one sample. So it computes what it computes in a step of a strategy
+/// that shares batches.
 ConfigNode on_device_alone(ConfigNode config, const Experiment& whole, size_t device);
 
 }  // namespace dptrain::train

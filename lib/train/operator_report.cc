@@ -14,14 +14,14 @@ namespace {
 
 constexpr double kGiga = 1e9, kMilli = 1e-3;
 
-/// Of operators that multiply their products, of others the memory that they go over, a second.
+/// For operators that multiply, products per second; for others, bytes of memory per second.
 std::string rate_of(const OperatorTime& time) {
   if (time.seconds <= 0) return "-";
   if (time.flops > 0) return fmt::format("{:.0f} GFLOP/s", time.flops / time.seconds / kGiga);
   return fmt::format("{:.1f} GB/s", static_cast<double>(time.bytes) / time.seconds / kGiga);
 }
 
-/// "NVIDIA H200"; empty of a CPU worker.
+/// "NVIDIA H200"; empty for a CPU worker.
 std::string gpu_product(const DeviceId& device) {
   if (device.kind == DeviceKind::cpu) return {};
   const auto gpus = cuda_devices();

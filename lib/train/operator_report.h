@@ -14,7 +14,7 @@ struct OperatorReport {
   std::string precision;
   std::vector<DeviceOperators> devices;
 
-  /// A table for each device, in lines of at most `width` characters where that is possible.
+  /// A table for each device, in lines of at most `width` characters if possible.
   std::string text(int width) const;
   /// One document; docs/operators.schema.json is its schema.
   std::string json() const;

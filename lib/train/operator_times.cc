@@ -18,7 +18,7 @@
 namespace dptrain::train {
 namespace {
 
-/// The operators of several steps, alike ones together.
+/// The operators of several steps, grouped by operands.
 class Totals {
  public:
   void add_step(const std::vector<OperatorCost>& costs) {
@@ -34,7 +34,7 @@ class Totals {
     }
     ++steps_;
   }
-  /// Of one step, the longest first.
+  /// The operators of one step, the longest first.
   std::vector<OperatorTime> of_a_step() const {
     std::vector<OperatorTime> times;
     for (const auto& [key, total] : totals_) {
@@ -78,7 +78,7 @@ DeviceOperators measure_operators(const Experiment& experiment, const Datasets& 
   parallel::StrategyContext context = strategy_context(experiment, *data.train);
   context.team.times_operators = true;
   const auto strategy = experiment.strategy.make(context);
-  // The loader prepares batches with operators of its own. Once it is gone all that is logged is the step's.
+  // The loader prepares batches with operators of its own. Once it is gone, only operators of the step are logged.
   auto loader = std::make_unique<BatchLoader>(data.train, loader_options(experiment, *strategy));
   loader->start_epoch(1);
   const std::shared_ptr<const Batch> batch = loader->next();

@@ -8,22 +8,22 @@
 
 namespace dptrain::train {
 
-/// Where in its course a training is.
+/// How far a training run has come.
 struct TrainingPosition {
   int64_t step = 0;     ///< optimizer steps made
-  int64_t epochs = 0;   ///< whole ones
-  int64_t batches = 0;  ///< of the epoch after them
+  int64_t epochs = 0;   ///< completed epochs
+  int64_t batches = 0;  ///< batches of the current epoch, the one after these
   optim::PlateauState plateau = {};
-  // Of that epoch so far:
+  // Of the current epoch so far:
   parallel::Score score = {};
   double seconds = 0;
   double data_wait_s = 0;
   double learning_rate = 0;                     ///< of the last step
   std::vector<parallel::RankCosts> costs = {};  ///< by rank
-  /// The training ended in the middle of that epoch, and its metrics have been written.
+  /// The training ended in the middle of the current epoch, and that epoch's metrics have been written.
   bool reported = false;
 
-  /// What tells two positions of a training apart.
+  /// The values that distinguish two positions of a training run.
   using Mark = std::tuple<int64_t, int64_t, int64_t, bool>;
   Mark mark() const { return {step, epochs, batches, reported}; }
 };

@@ -21,7 +21,7 @@
 namespace dptrain::train {
 namespace {
 
-/// Images that are computed at a time.
+/// The number of images computed at a time.
 constexpr int64_t kBlock = 64;
 
 void require_images(const Experiment& experiment) {
@@ -40,7 +40,7 @@ void require_finite_logits(std::span<const float> logits, const std::string& ima
                                           .advice = "its training has diverged; use an earlier checkpoint"});
 }
 
-/// Of finite logits: log(sum_i exp(logit_i)) - logit_label, in double.
+/// log(sum_i exp(logit_i)) - logit_label in double, for finite logits.
 double cross_entropy(std::span<const float> logits, int32_t label) {
   const auto largest = static_cast<double>(std::ranges::max(logits));
   double sum = 0;
@@ -131,7 +131,7 @@ Predictor::Evaluation Predictor::evaluate() {
 void Predictor::infer(const Images& images,
                       const std::function<void(int64_t index, std::span<const float> logits)>& take) {
   const auto elements = static_cast<size_t>(form_.shape.elements());
-  // Images behind the last one are whatever is there: no image's logits depend on another's.
+  // Pixels after the last image are arbitrary, because no image's logits depend on another image.
   std::vector<uint8_t> pixels(kBlock * elements);
   for (int64_t begin = 0; begin < images.count; begin += kBlock) {
     const int64_t here = std::min(kBlock, images.count - begin);

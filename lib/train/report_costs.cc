@@ -27,7 +27,7 @@ constexpr TimePart kTimeParts[] = {{"compute", "compute", &TimeShares::compute_s
                                    {"optimizer", "optimizer", &TimeShares::optimizer_s, 2},
                                    {"other", "other", &TimeShares::other_s, 5}};
 
-/// "0.123"; the rest of an epoch may be a rounding below zero.
+/// "0.123"; the remainder of an epoch may be slightly below zero from rounding.
 std::string seconds_text(double seconds) { return fmt::format("{:.3f}", std::abs(seconds) < 0.0005 ? 0.0 : seconds); }
 
 std::string megabytes_text(double bytes) {
@@ -73,7 +73,7 @@ std::vector<const ReportedRun*> with_figures(const std::vector<ReportedRun>& run
   return some;
 }
 
-/// "cpu:0", or "cpu:0 on b" where there are several hosts; of devices listed twice with the rank.
+/// "cpu:0", or "cpu:0 on b" if there are several hosts; with the rank for a device that is listed twice.
 std::string device_text(const std::vector<DeviceMetrics>& devices, size_t rank) {
   std::set<std::string> hosts;
   int alike = 0;

@@ -7,13 +7,13 @@
 
 namespace dptrain::train {
 
-// The parts of a report that say what runs cost, each a table with a bar in each row, in HTML; "" where no run has an
-// epoch.
+// The parts of a report that show the costs of runs, each as a table with a bar in each row. They return HTML; "" if no
+// run has an epoch.
 
-/// Of each run where the seconds of an epoch go, its speed and what it sends.
+/// For each run: the parts of an epoch's seconds, the speed, and the bytes sent.
 std::string report_times(const std::vector<ReportedRun>& runs);
 
-/// Of each run and device the most memory in use at once, by what it holds.
+/// For each run and device: the peak memory by purpose.
 std::string report_memory(const std::vector<ReportedRun>& runs);
 
 }  // namespace dptrain::train

@@ -14,7 +14,7 @@
 namespace dptrain::train {
 namespace {
 
-/// A number of an epoch that has it.
+/// Returns a number of an epoch; nothing if the epoch doesn't have it.
 using EpochValue = std::optional<double> (*)(const EpochRecord& epoch);
 
 struct CurveSubject {
@@ -54,7 +54,7 @@ std::string chart_of(const std::vector<ReportedRun>& runs, const CurveSubject& s
   return chart.html();
 }
 
-/// Beside each other, `last` behind them.
+/// The charts side by side, with `last` after them.
 std::string charts_across(const std::vector<ReportedRun>& runs, CurveChart::Across across, const std::string& last) {
   std::string charts;
   for (const CurveSubject& subject : kLossesAndAccuracies) charts += chart_of(runs, subject, across);
@@ -94,7 +94,7 @@ std::optional<double> seconds_until(const ReportedRun& run, double accuracy) {
   return std::nullopt;
 }
 
-/// The last few of the levels that a run has come to.
+/// The highest few of the accuracy levels that a run has reached.
 std::vector<double> reached_levels(const std::vector<ReportedRun>& runs) {
   constexpr double kLevels[] = {0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995};
   constexpr size_t kShownLevels = 4;
@@ -130,7 +130,7 @@ std::string time_to_accuracy(const std::vector<ReportedRun>& runs) {
 std::string report_curves(const std::vector<ReportedRun>& runs) {
   if (std::ranges::all_of(runs, [](const ReportedRun& run) { return run.record.epochs.empty(); }))
     return "<p>No run has finished an epoch yet.</p>\n";
-  // A table of many runs would stand beside a chart of a screen's height at most.
+  // The table can stand beside a chart only if it is short enough.
   const std::string table = time_to_accuracy(runs);
   const bool is_long = runs.size() > kCurveLooks;
   return legend(runs) + "<h3>Over epochs</h3>\n" +

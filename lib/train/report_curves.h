@@ -7,8 +7,8 @@
 
 namespace dptrain::train {
 
-/// The part of a report that has the curves: loss, accuracy and learning rate over epochs, loss and accuracy over
-/// training seconds, and when each run came to which accuracy. HTML; a sentence where no run has an epoch.
+/// The report's curves as HTML: loss, accuracy and learning rate over epochs, loss and accuracy over training seconds,
+/// and the time at which each run reached which accuracy. Only a sentence if no run has an epoch.
 std::string report_curves(const std::vector<ReportedRun>& runs);
 
 }  // namespace dptrain::train

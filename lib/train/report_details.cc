@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kExitOfSignal = 128;
 
-/// "3 of 10 epochs", as far as the configuration says how many there are to be.
+/// "3 of 10 epochs", if the configuration says how many there are to be.
 std::string progress_of(const RunState& run) {
   for (const auto& [key, done] : {std::pair("epochs", run.epochs), {"steps", run.steps}})
     if (const ConfigNode* planned = run.config.find(key);
@@ -27,7 +27,7 @@ std::string progress_of(const RunState& run) {
   return counted(static_cast<size_t>(run.epochs), "epoch");
 }
 
-/// How the run ended, where that isn't as it should, and what stood out.
+/// How the run ended, if it didn't end normally, and what stood out.
 std::vector<std::string> notes_of(const ReportedRun& run) {
   std::vector<std::string> notes;
   if (run.goes_on())
@@ -100,7 +100,7 @@ const char* verdict_text(TrialVerdict verdict) {
   return "not tried";
 }
 
-/// What `strategy: auto` has tried.
+/// The trials of `strategy: auto`.
 std::string trials_of(const ReportedRun& run) {
   if (!run.record.ending || !run.record.ending->choice || run.record.ending->choice->trials.empty()) return "";
   std::vector<TableColumn> columns = {{.header = "strategy", .cells = {}, .left_aligned = true},

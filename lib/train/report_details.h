@@ -6,8 +6,8 @@
 
 namespace dptrain::train {
 
-/// What a report says of one run alone, folded away: how it ended, its devices, the program and the machines, the
-/// choice of `strategy: auto`, and its configuration. HTML.
+/// The folded part of a report about one run, as HTML: how the run ended, its devices, the program and the machines,
+/// the choice of `strategy: auto`, and its configuration.
 std::string report_details(const ReportedRun& run);
 
 }  // namespace dptrain::train

@@ -15,7 +15,7 @@
 namespace dptrain::train {
 namespace {
 
-/// What all runs have as this key, of a mapping its name; "" where they differ.
+/// The value that all runs have for this key, or for a mapping its name; "" if they differ.
 std::string common_value(const std::vector<ReportedRun>& runs, const char* key) {
   std::string common;
   for (const ReportedRun& run : runs) {
@@ -39,10 +39,10 @@ std::string states_of(const std::vector<ReportedRun>& runs) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// A figure of runs, of which the lowest is the best.
+/// A figure of runs. The run with the lowest badness is the best.
 struct Figure {
-  const char* of_one;   ///< what it is called of a run that is alone
-  const char* of_best;  ///< and where the best of several is told
+  const char* of_one;   ///< its name for a single run
+  const char* of_best;  ///< its name for the best of several runs
   const char* unit;
   std::optional<double> (*badness)(const ReportedRun& run);
   std::string (*text)(const ReportedRun& run);

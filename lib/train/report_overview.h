@@ -7,14 +7,14 @@
 
 namespace dptrain::train {
 
-/// "5 runs of lenet on mnist"; text.
+/// The report's title as text: "5 runs of lenet on mnist".
 std::string report_title(const std::vector<ReportedRun>& runs);
 
-/// The title, how far the runs have come, what they differ in, what was left out, and which of them stand out. HTML.
+/// The title, the runs' progress and differences, what was left out, and the outstanding runs, as HTML.
 std::string report_beginning(const RunTable& table, const std::vector<ReportedRun>& runs);
 
-/// The columns of `dptrain table`, with links to the runs; without the runs' names where these are what their
-/// directories are called. HTML.
+/// The columns of `dptrain table` as HTML, with links to the runs. Run names are left out if they equal the names of
+/// the directories.
 std::string report_table(const RunTable& table, const std::vector<ReportedRun>& runs);
 
 }  // namespace dptrain::train

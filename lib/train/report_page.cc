@@ -17,10 +17,10 @@ namespace {
 struct Part {
   const char* anchor;
   const char* title;
-  std::string html;  ///< "" where there is nothing to tell
+  std::string html;  ///< "" if it is empty
 };
 
-/// The policy holds whatever a configuration has in it: nothing is loaded and nothing is run.
+/// The page's head. Its policy lets nothing be loaded or run, whatever text a configuration contains.
 std::string head(const std::string& title) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

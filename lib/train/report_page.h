@@ -11,24 +11,24 @@
 
 namespace dptrain::train {
 
-/// A page of HTML about runs, finished or running: the table of runs, curves, where time and memory go, and of each run
-/// its machine and its configuration. It is one file, which refers to no other and needs no script.
+/// An HTML page about runs, finished or running: their table, their curves, their time and memory, and the machine and
+/// configuration of each. The page is one file that refers to no other file and needs no script.
 class ReportPage {
  public:
-  /// Of the run directories that are meant by at least one path, see find_runs, each once. What is none or can't be
-  /// read is left out.
+  /// Reads the run directories that the paths mean (see find_runs), each once. Directories that aren't runs or can't be
+  /// read are left out.
   explicit ReportPage(const std::vector<std::filesystem::path>& paths);
 
   size_t runs() const { return records_.size(); }
-  /// What was left out and why, a sentence each, with the exit code of the first; none where all is on the page.
+  /// What was left out and why, one sentence each, with the exit code of the first. None if everything is on the page.
   const std::optional<Error>& left_out() const { return table_.left_out(); }
 
-  /// The same for the same files. At least one run is to be there.
+  /// The page's text, which depends only on the files. At least one run must have been read.
   std::string html() const;
 
  private:
   std::vector<RunRecord> records_;
-  RunTable table_;  ///< of the runs that these are of
+  RunTable table_;  ///< of the same runs as `records_`
 };
 
 }  // namespace dptrain::train

@@ -3,8 +3,8 @@
 namespace dptrain::train {
 namespace {
 
-// Colors are told apart with every kind of color blindness (after Okabe and Ito, 2008), and each has a contrast of 3 to
-// its ground. Dashes, markers and hatchings tell the same without any color.
+// The colors can be told apart with every kind of color blindness (after Okabe and Ito, 2008), and each has a contrast
+// of 3 to its background. Dashes, markers and hatchings show the same without color.
 constexpr std::string_view kStyle = R"css(:root {
   --ground: #ffffff; --ink: #1b2330; --quiet: #5a6473; --rule: #dfe3e8; --soft: #f4f6f8;
   --c0: #0072b2; --c1: #d55e00; --c2: #008a64; --c3: #b3478c; --c4: #a87400; --c5: #3d4653;

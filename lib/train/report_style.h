@@ -4,8 +4,8 @@
 
 namespace dptrain::train {
 
-/// The style sheet of a report: light or dark as the reader's screen is, light on paper. Charts and bars have their
-/// colors from it: those of curves are "l0" to "l11", see kCurveLooks, of parts of bars "f0" to "f5", see kBarFills.
+/// The style sheet of a report: light or dark like the reader's screen, light on paper. It defines the colors of charts
+/// and bars: "l0" to "l11" for curves, see kCurveLooks, and "f0" to "f5" for parts of bars, see kBarFills.
 std::string_view report_style();
 
 }  // namespace dptrain::train

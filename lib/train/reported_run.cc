@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kWidestDifference = 90;
 
-/// Whether the key says nothing more: the name is the label, and devices follow from the strategy.
+/// Whether the key adds nothing: the label already shows the name, and devices follow from the strategy.
 bool follows_from_others(const DifferingKey& key, const std::vector<DifferingKey>& all) {
   const bool strategies_differ = std::ranges::find(all, "strategy", &DifferingKey::key) != all.end();
   return key.key == "name" || (strategies_differ && (key.key == "devices" || key.key == "threads"));
@@ -51,13 +51,13 @@ std::optional<TrainingFigures> figures_of_epochs(std::span<const EpochRecord> ep
   return training_figures(costs);
 }
 
-/// What runs are put in order by: the lowest is the best.
+/// A criterion for ordering runs: the lowest value is the best.
 struct Merit {
   const char* words;
   std::optional<double> (*of)(const RunState& run);
 };
 
-/// The test split is not to choose where there is a validation.
+/// The criterion for these runs. If there is a validation, the test split must not decide.
 const Merit& merit_of(const std::vector<ReportedRun>& runs) {
   static constexpr Merit kMerits[] = {
       {"the lowest validation loss", [](const RunState& run) { return run.validation_loss; }},
@@ -70,7 +70,7 @@ const Merit& merit_of(const std::vector<ReportedRun>& runs) {
   return kMerits[2];
 }
 
-/// All runs in their order where there are as many looks, else the best.
+/// Gives looks to all runs in their order, or, if there are too few looks, to the best runs.
 void give_looks(std::vector<ReportedRun>& runs) {
   std::vector<size_t> order;
   for (size_t i = 0; i < runs.size(); ++i)

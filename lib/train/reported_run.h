@@ -17,27 +17,27 @@ struct ReportedRun {
   const RunState& state;
   const RunRecord& record;
   std::string label;
-  std::string difference;                  ///< what it differs from the others in: "strategy ddp, overlap false"
-  std::string anchor;                      ///< where the page tells of it alone
-  std::optional<size_t> look = {};         ///< of its curves; none of a run that isn't in their legend
-  std::optional<TrainingFigures> figures;  ///< none before its first epoch
-  /// The last epochs on one list of devices, which the figures are of; a run may have been resumed on others.
+  std::string difference;                  ///< its differences from the others: "strategy ddp, overlap false"
+  std::string anchor;                      ///< the place of the page's part about this run
+  std::optional<size_t> look = {};         ///< of its curves; none for a run that isn't in the legend
+  std::optional<TrainingFigures> figures;  ///< none before the run's first epoch
+  /// The last epochs that ran on the same devices; the figures are from these. Earlier epochs may have run on other
+  /// devices before the run was resumed.
   std::span<const EpochRecord> on_its_devices = {};
 
-  /// "label (what it differs in)"
+  /// "label (its differences from the others)"
   std::string name() const;
   /// Whether more epochs may come.
   bool goes_on() const { return !state.exit && !state.has_failed; }
 };
 
-/// The runs of the table, in its order, of which these are the records. Both are to outlive what is returned.
+/// The table's runs in its order. `records` are the records of the same runs. Both must outlive the result.
 std::vector<ReportedRun> reported_runs(const RunTable& table, const std::vector<RunRecord>& records);
 
-/// What the runs in the legend have been chosen by, where there are more than curves can be told apart: "the highest
-/// test accuracy".
+/// The criterion for the runs in the legend, if there are more runs than distinct curves: "the highest test accuracy".
 std::string chosen_by(const std::vector<ReportedRun>& runs);
 
-/// The run's label, in HTML, which leads to what the page tells of it alone.
+/// The run's label as HTML, with a link to the page's part about this run.
 std::string link_to(const ReportedRun& run);
 
 }  // namespace dptrain::train

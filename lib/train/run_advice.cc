@@ -10,7 +10,7 @@
 namespace dptrain::train {
 namespace {
 
-/// Where a slow run's epoch goes beside computing, and what there is to do about it.
+/// A possible cause of a slow run besides computing, and what would help.
 struct Cause {
   double TimeShares::*share;
   const char* words;
@@ -25,10 +25,10 @@ constexpr std::array<Cause, 4> kCauses = {{
      "a larger batch, which needs fewer steps, would help"},
 }};
 
-/// A share of less than this is no cause.
+/// A smaller share isn't a cause.
 constexpr double kSmallestShare = 0.15;
 
-/// The rank that others waited for in each of a run's trainings, as of the last one.
+/// The straggler, if all trainings of a run had the same one; the figures are from the last training.
 std::optional<Straggler> straggler_of(const RunFigures& run) {
   const std::optional<Straggler>& last = run.trainings.back().straggler;
   const auto is_it = [&last](const TrainingFigures& training) {
@@ -37,15 +37,15 @@ std::optional<Straggler> straggler_of(const RunFigures& run) {
   return std::ranges::all_of(run.trainings, is_it) ? last : std::nullopt;
 }
 
-/// The samples of a device, a power of two, from which on `run` would be faster than `first` if a sample took it as
-/// long to compute and a step as long to communicate; none where computing alone takes it longer than `first` takes for
-/// all.
+/// The samples per device, rounded up to a power of two, from which on `run` would be faster than `first`. Assumes the
+/// same computing time per sample and the same communication time per step. None if computing alone takes `run` longer
+/// than `first` takes in all.
 std::optional<int64_t> paying_batch(const RunFigures& first, const RunFigures& run) {
   const double exposed_s = run.exposed_comm_s();
   const double spared_s = run.seconds_per_epoch() * speedup(first, run) - (run.seconds_per_epoch() - exposed_s);
   if (run.device_batch == 0 || spared_s <= 0) return std::nullopt;
   const double batch = static_cast<double>(run.device_batch) * exposed_s / spared_s;
-  // Beyond that a step's other costs are no longer what they were.
+  // For larger batches a step's other costs change, too.
   constexpr double kLargest = 1 << 16;
   if (batch > kLargest) return std::nullopt;
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::ceil(batch))));
@@ -76,7 +76,7 @@ std::optional<std::string> advice(const RunFigures& first, const RunFigures& run
   const double share = time.*cause.share / run.seconds_per_epoch();
   const std::string devices = fmt::format("{} device{}", run.devices.size(), run.devices.size() == 1 ? "" : "s");
   const std::string begin = fmt::format("{}, {}: {:.2g}x; ", run.run, devices, factor);
-  // Or of less, where that alone is what the run is slower by.
+  // A smaller share is also a cause if it alone explains how much slower the run is.
   const double slower_s = (1 - factor) * run.seconds_per_epoch();
   if (share >= kSmallestShare || time.*cause.share >= slower_s)
     return begin + fmt::format("{:.0f} % of the step {}; {}", 100 * share, cause.words, help(cause, first, run));

@@ -21,16 +21,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder of what TensorBoard reads, as that calls it.
+/// The folder of event files, with TensorBoard's usual name.
 constexpr const char* kEvents = "tb";
-/// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
+/// The results of a run, which somebody may want to keep. A config.yaml alone isn't a result.
 constexpr std::array<const char*, 6> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json",
                                                  "trace.json",    "checkpoints", kEvents};
 constexpr std::array<const char*, 7> kFiles = {"config.yaml",  "metrics.jsonl",         "steps.jsonl",
                                                "summary.json", "metrics.jsonl.damaged", "steps.jsonl.damaged",
                                                "trace.json"};
 
-/// What a run has left of its failure: fault.json, and those of other processes of its job.
+/// Removes the records of a failure: fault.json, and those of other processes of the job.
 void remove_faults(const fs::path& run, std::error_code& error) {
   std::vector<fs::path> faults;
   for (const auto& entry : fs::directory_iterator(run, error))
@@ -40,7 +40,7 @@ void remove_faults(const fs::path& run, std::error_code& error) {
     if (!error) fs::remove(fault, error);
 }
 
-/// Removes what an earlier run wrote, and nothing else: somebody's own files in `checkpoints` stay.
+/// Removes what an earlier run wrote, and nothing else: the user's own files in `checkpoints` stay.
 void remove_results(const fs::path& run, std::error_code& error) {
   for (const char* file : kFiles) {
     if (fs::is_regular_file(run / file, error)) fs::remove(run / file, error);
@@ -67,15 +67,15 @@ void remove_results(const fs::path& run, std::error_code& error) {
     std::error_code not_empty;
     fs::remove(entry.path(), not_empty);
   }
-  // A link to another disk leads there for the next run, too.
+  // A link to another disk stays, and the next run uses it.
   std::error_code not_empty;
   if (!fs::is_symlink(run / "checkpoints", not_empty)) fs::remove(run / "checkpoints", not_empty);
 }
 
-/// Where a file is kept as it was before its damaged lines were dropped.
+/// The path of the copy of a file from before its damaged lines were dropped.
 fs::path damaged_copy(fs::path path) { return path += ".damaged"; }
 
-/// Whole lines of a file that may be absent; half a line at its end is none.
+/// Whole lines of a file that may be missing; half a line at its end is skipped.
 std::vector<std::string> whole_lines(const fs::path& path) {
   std::vector<std::string> lines;
   std::error_code error;
@@ -85,15 +85,15 @@ std::vector<std::string> whole_lines(const fs::path& path) {
   return lines;
 }
 
-/// What a line has under `key`; nothing where it is none that a run writes.
+/// The number under `key` in a line; nothing if no run writes such a line.
 std::optional<int64_t> number_of_line(const std::string& line, const char* key) {
   const auto object = nlohmann::json::parse(line, nullptr, false);
   if (!object.is_object() || !object.contains(key) || !object[key].is_number_integer()) return std::nullopt;
   return object[key].get<int64_t>();
 }
 
-/// Keeps the lines whose `key` is at most `last`. Returns the number, from 1, of the first line that is none with such
-/// a key; 0 where all are.
+/// Keeps the lines whose `key` is at most `last`. Returns the number, from 1, of the first line without such a key; 0
+/// if all lines have it.
 size_t keep_lines(const fs::path& path, const char* key, int64_t last) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return 0;
@@ -111,8 +111,8 @@ size_t keep_lines(const fs::path& path, const char* key, int64_t last) {
   return damaged;
 }
 
-/// What to tell where epochs are missing before epoch `last`: those of a run that went on from another one's checkpoint
-/// don't begin with the first.
+/// A sentence if epochs before epoch `last` are missing. The epochs of a run that went on from another run's checkpoint
+/// need not begin with the first.
 std::string gap_in_epochs(const fs::path& metrics, int64_t last) {
   std::vector<int64_t> epochs;
   for (const std::string& line : whole_lines(metrics)) epochs.push_back(nlohmann::json::parse(line)["epoch"]);
@@ -128,7 +128,8 @@ std::string gap_in_epochs(const fs::path& metrics, int64_t last) {
       metrics.string(), epochs.front(), last, epochs.size());
 }
 
-/// A file of weights, where it is whole. A training's evaluations went by the average that lies beside its weights.
+/// Returns a file of weights after checking that it is whole. The average beside it is checked too, because the
+/// training's evaluations used it.
 fs::path undamaged(const fs::path& file) {
   require_undamaged(file);
   if (file.filename() == kWeights) require_undamaged(file.parent_path() / kAverage);
@@ -149,13 +150,13 @@ RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier, bool resuma
            std::string(resumable ? "--resume goes on with it, " : "") +
                "--overwrite replaces them, --out DIR chooses another directory");
   }
-  // A copy of a run may have left the lock behind.
+  // The lock file alone isn't enough: a copy of a run may have one.
   const bool goes_on = earlier == EarlierRun::resume && std::ranges::any_of(kResults, [&](const char* result) {
                          return fs::exists(path / result, error);
                        });
   if (earlier != EarlierRun::overwrite && !goes_on && lock_.is_new() && fs::exists(path / "config.yaml", error))
     refuse("the directory has a config.yaml that no run wrote", "choose another directory with --out");
-  // Seen now, and not when an epoch has been trained that can't be written.
+  // Checked now, and not only after an epoch has been trained that can't be written.
   const auto require = [&](bool is_such, const char* name, const char* expected) {
     if (!is_such && fs::exists(path / name, error))
       throw Error(
@@ -296,7 +297,7 @@ void RunDirectory::go_back_in_events(int64_t step) {
   if (last_line_is_of_step(whole_lines(path_ / "metrics.jsonl"))) {
     records = session_record(now_s, step + 1);
   } else {
-    // The epoch that this step ends may have been told of, and will be again.
+    // The epoch that ends with this step may have been reported already, and will be reported again.
     records = session_record(now_s, step);
     if (const auto steps = whole_lines(path_ / "steps.jsonl"); last_line_is_of_step(steps))
       records += scalars_record(now_s, step, step_scalars(steps.back()));
@@ -320,7 +321,8 @@ fs::path find_weights(const fs::path& path, const DamageReport& report) {
   fs::path found;
   if (read_newest(checkpoints, report, [&](const fs::path& newest) { found = undamaged(newest / kWeights); }))
     return found;
-  if (fs::is_regular_file(path / kManifest, error)) return undamaged(path / kWeights);  // which names what is missing
+  if (fs::is_regular_file(path / kManifest, error))
+    return undamaged(path / kWeights);  // reading them reports what is missing
   require_readable_folder(path);
   throw Error(ExitCode::missing_file,
               Mistake{.where = path.string(),

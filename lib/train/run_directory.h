@@ -13,7 +13,7 @@
 
 namespace dptrain::train {
 
-/// What to do with what an earlier run left in its directory.
+/// What to do with the results of an earlier run in the directory.
 enum class EarlierRun { refuse, overwrite, resume };
 
 struct FinishedTraining {
@@ -21,72 +21,74 @@ struct FinishedTraining {
   bool stopped_early = false;
 };
 
-/// Where a run writes. Held by one process at a time; a directory that has metrics is never touched unless asked to.
+/// The directory that a run writes to. One process at a time holds it. Existing results are never touched unless the
+/// user asks for it.
 class RunDirectory {
  public:
-  /// Creates and locks the directory. Throws 74 where another process uses it, it can't be written, or something else
-  /// lies in the place of a file that a run writes. Of an earlier run that left metrics, a summary or checkpoints:
-  /// `refuse` throws 74, naming --resume and --overwrite. Nothing of it is removed yet. `resumable`: whether --resume
-  /// is there to be named. A directory for which no configuration is written after that is left as it was found.
+  /// Creates and locks the directory. Throws 74 if another process uses it, if it can't be written, or if something
+  /// else has the name of a file that a run writes. If an earlier run left metrics, a summary or checkpoints, `refuse`
+  /// throws 74 and names --resume and --overwrite. Nothing is removed yet. `resumable`: whether the message may name
+  /// --resume. If no configuration is written afterwards, the directory is left as it was found.
   RunDirectory(const std::filesystem::path& path, EarlierRun earlier, bool resumable = true);
   const std::filesystem::path& path() const { return path_; }
 
-  /// Removes what an earlier run wrote, and only that. Throws 74. For when nothing is left that could be refused: a
-  /// mistake costs no weights, and a run may begin from those that it overwrites.
+  /// Removes what an earlier run wrote, and nothing else. Throws 74. Call it once nothing can be refused any more, so
+  /// that a mistake costs no weights, and a run may begin from the weights that it overwrites.
   void remove_earlier_run();
-  /// fault.json and its like, which tell of an earlier start.
+  /// Removes the fault records and stacks of an earlier start.
   void remove_records_of_failures();
 
-  /// Does that and removes the directory, too, unless something lies in it that no run wrote. Nothing of a directory
-  /// that no run has kept.
+  /// Removes what an earlier run wrote, and also the directory unless it has files that no run wrote. Removes nothing
+  /// if no run has kept the directory.
   void remove();
 
-  // Each throws 74 where it can't be written, or isn't the directory any more that was locked. Files appear whole,
-  // lines are appended whole.
+  // The functions that write throw 74 if writing fails, or if the path no longer leads to the locked directory. Files
+  // appear as a whole, and lines are appended as a whole.
 
   void write_config(const std::string& yaml);
   void append_metrics(const std::string& line);
   void append_step(const std::string& line);
-  /// Records of events for TensorBoard (event_record.h), in a file of the folder `tb` that begins with the first.
+  /// Appends TensorBoard records (event_record.h) to a file in the folder `tb`, which begins with the first record.
   void append_events(std::string_view records, Sync sync);
   void write_summary(const std::string& json);
-  /// trace.json; see training_trace.h.
+  /// Writes trace.json; see training_trace.h.
   void write_trace(const std::string& json);
-  /// fault.json; see fault_record.h.
+  /// Writes fault.json; see fault_record.h.
   void write_fault(const std::string& json);
-  /// Where checkpoints are kept; see checkpoint.h.
+  /// The folder of checkpoints; see checkpoint.h.
   std::filesystem::path checkpoints() const;
-  /// What config.yaml says; "" where there is none.
+  /// The text of config.yaml; "" if there is none.
   std::string config() const;
   /// The lines of the metrics up to this epoch.
   std::vector<std::string> metrics(int64_t epochs) const;
-  /// The last line of the metrics, "" where there is none.
+  /// The last line of the metrics; "" if there is none.
   std::string last_metrics() const;
-  /// What the summary says of a training that came to its end.
+  /// The result in the summary, if the training has finished.
   std::optional<FinishedTraining> finished() const;
   /// Removes what the earlier run wrote after this point: lines of later epochs and steps, half a line, the summary,
-  /// what it said of its failure. Events stay, as TensorBoard may be reading them; a file that comes after theirs tells
-  /// it to pass over such. Where metrics or steps had a line that no run wrote, the file as it was is kept beside it,
-  /// as `.damaged`, unless there is such a one. Returns a sentence about that, and about epochs that are missing.
+  /// and the record of its failure. TensorBoard events stay, because TensorBoard may be reading them; a newer file
+  /// tells it to skip the events after this point. If metrics or steps had a line that no run writes, the old file is
+  /// kept beside the new one as `.damaged`, unless such a file exists. Returns a sentence about that, and one about
+  /// missing epochs.
   std::vector<std::string> go_back_to(int64_t epochs, int64_t step);
 
  private:
-  /// Has TensorBoard pass over events that metrics and steps, which have gone back to this step, don't tell of.
+  /// Makes TensorBoard skip events after this step, to which metrics and steps have gone back.
   void go_back_in_events(int64_t step);
 
   std::filesystem::path path_;
   DirectoryLock lock_;
-  std::optional<EventFile> events_;  ///< that this process has begun
+  std::optional<EventFile> events_;  ///< begun by this process
 };
 
-/// Whether a checkpoint, which `path` names, is one of the run in this directory; the directory itself names its newest
-/// one. By their names and links, so also of what isn't there.
+/// Whether `path` names a checkpoint of the run in this directory. The directory itself names its newest checkpoint.
+/// Compares names and links only, so the path need not exist.
 bool lies_in_run(const std::filesystem::path& path, const std::filesystem::path& run);
 
-/// The file of weights that `path` names: itself, the model.safetensors of a checkpoint's folder, or that of a run
-/// directory's newest checkpoint. Throws 66, saying what was looked for; 65, naming the file, where it or the average
-/// beside it isn't the one that its manifest speaks of. In a run directory such a checkpoint is told to `report` and
-/// the one before taken; without `report` it is refused, too.
+/// The file of weights that `path` names: a file itself, the model.safetensors of a checkpoint's folder, or the one of
+/// a run directory's newest checkpoint. Throws 66, saying what was looked for. Throws 65, naming the file, if it or the
+/// average beside it doesn't match its manifest. A damaged checkpoint of a run directory is passed to `report`, and the
+/// one before it is used; without `report` it is refused, too.
 std::filesystem::path find_weights(const std::filesystem::path& path, const DamageReport& report = {});
 
 }  // namespace dptrain::train

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array kShares = {&TimeShares::compute_s, &TimeShares::exposed_comm_s, &TimeShares::data_wait_s,
                                 &TimeShares::optimizer_s, &TimeShares::other_s};
 
-/// The whole epochs but the first, or what there is instead.
+/// All whole epochs except the first, or the only epochs that there are.
 std::vector<const EpochMetrics*> epochs_that_count(std::span<const EpochMetrics> epochs) {
   int64_t whole = 0;
   for (const EpochMetrics& epoch : epochs) whole = std::max(whole, epoch.train.score.samples);
@@ -24,14 +24,14 @@ std::vector<const EpochMetrics*> epochs_that_count(std::span<const EpochMetrics>
   return counting;
 }
 
-/// The one in the middle by its seconds, or of an even number the two, whose mean the median is.
+/// The middle epoch by seconds, or for an even number the two middle ones, whose mean is the median.
 std::vector<const EpochMetrics*> middle_of(std::vector<const EpochMetrics*> epochs) {
   std::ranges::stable_sort(epochs, {}, [](const EpochMetrics* epoch) { return epoch->train.seconds; });
   const auto middle = epochs.begin() + static_cast<std::ptrdiff_t>(epochs.size() / 2);
   return {epochs.size() % 2 == 1 ? middle : middle - 1, middle + 1};
 }
 
-/// Of what each device held at most in any epoch: the largest, and how much larger than the smallest it is.
+/// Sets the peak memory of each device over all epochs, the largest peak, and its ratio to the smallest.
 void count_memory(std::span<const EpochMetrics> epochs, TrainingFigures& figures) {
   std::vector<int64_t> peaks(epochs.front().devices.size(), 0);
   for (const EpochMetrics& epoch : epochs)
@@ -56,7 +56,7 @@ std::vector<double> all_seconds(const RunFigures& run) {
   return values;
 }
 
-/// The seconds of `run`'s trainings for what is to be compared with `first`'s.
+/// The seconds of `run`'s trainings, scaled to the number of samples that `first` has per epoch.
 std::vector<double> seconds_beside(const RunFigures& first, const RunFigures& run) {
   std::vector<double> seconds = all_seconds(run);
   if (!are_cut_otherwise(first, run)) return seconds;
@@ -66,7 +66,7 @@ std::vector<double> seconds_beside(const RunFigures& first, const RunFigures& ru
   return seconds;
 }
 
-/// As many as there are trainings, or none.
+/// The accuracy of every training; empty if a training has none.
 std::vector<double> all_accuracies(const RunFigures& run) {
   std::vector<double> values;
   for (const TrainingFigures& training : run.trainings)
@@ -74,7 +74,7 @@ std::vector<double> all_accuracies(const RunFigures& run) {
   return values.size() == run.trainings.size() ? values : std::vector<double>();
 }
 
-/// A comparison that was stopped may have a training more of one run than of the other.
+/// The paired difference. A comparison that was stopped may have one training more of one run than of the other.
 std::optional<PairedDifference> difference(std::vector<double> first, std::vector<double> second) {
   const size_t pairs = std::min(first.size(), second.size());
   if (pairs < 2) return std::nullopt;
@@ -99,7 +99,7 @@ TrainingFigures training_figures(std::span<const EpochMetrics> epochs, int64_t d
   figures.samples = counting.front()->train.score.samples;
   figures.cut_short = figures.samples < data_samples;
   figures.samples_per_s = median_of([](const EpochMetrics& epoch) { return epoch.train.samples_per_s(); });
-  // Of the same epochs, so that its parts add up to the seconds.
+  // From the same epochs, so that the parts add up to the seconds.
   const auto middle = middle_of(counting);
   for (const EpochMetrics* epoch : middle) {
     const double weight = 1 / static_cast<double>(middle.size());

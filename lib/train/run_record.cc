@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 
 PassRecord pass_record(const ordered_json& pass) { return {.loss = pass.at("loss"), .accuracy = pass.at("accuracy")}; }
 
-/// Of a pass that need not have been made; earlier versions didn't write all of them.
+/// A pass that may be missing; earlier versions didn't write all of them.
 std::optional<PassRecord> optional_pass(const ordered_json& epoch, const char* key) {
   const auto pass = epoch.find(key);
   return pass != epoch.end() && pass->is_object() ? std::optional(pass_record(*pass)) : std::nullopt;
@@ -66,7 +66,7 @@ EpochRecord epoch_record(const ordered_json& epoch) {
   return record;
 }
 
-/// An epoch's figures are of its devices, and its straggler is one of them.
+/// Checks that an epoch has devices and that its straggler is one of them.
 void require_devices(const EpochMetrics& epoch, const fs::path& file) {
   const auto devices = static_cast<int>(epoch.devices.size());
   if (devices == 0) refuse_run_file(file, fmt::format("no devices in epoch {}", epoch.epoch));
@@ -119,7 +119,7 @@ RunEnding ending_of(const ordered_json& summary, const fs::path& file) {
   return ending;
 }
 
-/// That of the first process which has left one.
+/// The fault record of the first process that has left one.
 std::optional<fs::path> fault_file(const fs::path& directory) {
   std::vector<fs::path> records;
   for (const fs::path& file : entries_of(directory))

@@ -21,7 +21,7 @@ using nlohmann::json;
 
 constexpr const char* kConfig = "config.yaml";
 
-/// The folders in `folder`, by name.
+/// The folders in `folder`, sorted by name.
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> found;
@@ -31,7 +31,7 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
   return found;
 }
 
-/// A comparison keeps its runs in folders, and repeated ones a folder further down.
+/// Adds the runs in a folder. A comparison has its runs in folders, and repeated runs one folder further down.
 void add_runs(const fs::path& folder, int levels, std::vector<fs::path>& runs) {
   if (is_run_directory(folder)) {
     runs.push_back(folder);
@@ -45,7 +45,7 @@ ConfigNode config_of(const fs::path& directory) {
   try {
     return load_config(directory / kConfig);
   } catch (const Error& error) {
-    // Nobody's mistake in a configuration: the run's file is damaged.
+    // This isn't a user's mistake in a configuration: the run's file is damaged.
     if (error.code() != ExitCode::config) throw;
     throw Error(ExitCode::bad_data, error.lines());
   }
@@ -60,7 +60,7 @@ void read_epoch(const json& epoch, RunState& run) {
   if (const json& test = epoch.at("test"); test.is_object()) {
     run.test_loss = test.at("loss").get<double>();
     run.accuracy = test.at("accuracy").get<double>();
-    // Of epochs that aren't the best so far there is no test; earlier versions wrote no validation.
+    // Epochs that aren't the best so far have no test; earlier versions wrote no validation.
     if (const auto validation = epoch.find("validation"); validation != epoch.end() && validation->is_object()) {
       run.validation_loss = validation->at("loss").get<double>();
       run.validation_accuracy = validation->at("accuracy").get<double>();
@@ -71,7 +71,7 @@ void read_epoch(const json& epoch, RunState& run) {
 void read_summary(const json& summary, RunState& run) {
   run.exit = summary.at("exit").get<int>();
   run.steps = summary.at("steps");
-  // A finished training that was resumed into this folder has no lines of its epochs there.
+  // If a finished training run was resumed into this folder, the lines of its epochs aren't here.
   run.epochs = std::max(run.epochs, summary.value("epochs", int64_t{0}));
   run.weights_hash = summary.at("weights_hash");
 }
@@ -85,7 +85,7 @@ bool is_run_directory(const fs::path& folder) {
 
 std::vector<fs::path> find_runs(const fs::path& path) {
   std::vector<fs::path> runs;
-  // "runs/a/" and "runs/a" are one folder, and have one name.
+  // "runs/a/" and "runs/a" are the same folder and get the same name.
   add_runs(path.has_filename() ? path : path.parent_path(), 2, runs);
   if (!runs.empty()) return runs;
   require_readable_folder(path);

@@ -34,7 +34,7 @@ RunTable::RunTable(FoundRuns found)
 
 std::pair<double, std::string> RunTable::place_of(size_t run, const std::string& key) const {
   constexpr double kLast = std::numeric_limits<double>::infinity();
-  constexpr const char* kBehindAllTexts = "\xff";  // which no UTF-8 has
+  constexpr const char* kBehindAllTexts = "\xff";  // no UTF-8 text contains this byte
   const RunState& state = runs_[run];
   if (key == "accuracy") return {-state.accuracy.value_or(-kLast), ""};
   if (key == "validation_accuracy") return {-state.validation_accuracy.value_or(-kLast), ""};

@@ -27,7 +27,7 @@ constexpr int kDeepestHeader = 3;                 // {"a name": {"shape": [20]}}
 
 void sort_by_name(std::vector<nn::NamedValues>& tensors) { std::ranges::sort(tensors, {}, &nn::NamedValues::name); }
 
-/// A name or value of the file as a message may show it: on one line, not too long.
+/// A name or value of the file in the form for a message: on one line and not too long.
 std::string shown(const json& value) {
   std::string text = value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', true);
   std::ranges::replace_if(
@@ -35,8 +35,8 @@ std::string shown(const json& value) {
   return text.size() > 80 ? text.substr(0, 80) + "..." : text;
 }
 
-/// What a JSON object would not keep: a name that stands twice. Ends the parse where brackets go deeper than a
-/// header's, before they cost memory.
+/// Collects the names of a JSON header, because a JSON object would lose a name that appears twice. Stops at brackets
+/// deeper than a header's, before they cost memory.
 class HeaderScan final : public nlohmann::json_sax<json> {
  public:
   std::vector<std::string> names;
@@ -62,26 +62,26 @@ class HeaderScan final : public nlohmann::json_sax<json> {
   int depth_ = 0;
 };
 
-/// Where a tensor lies in the file.
+/// The place of a tensor in the file.
 struct Entry {
   std::string name;
   std::vector<int64_t> shape;
-  uint64_t begin = 0, end = 0;  ///< bytes of the data
-  bool batch_count = false;     ///< what a batch norm of PyTorch has counted, which nothing here computes with
+  uint64_t begin = 0, end = 0;  ///< byte offsets in the data
+  bool batch_count = false;     ///< a batch count of PyTorch's batch norms, which isn't used here
 };
 
-/// An integer, or what a program has made of it that converts all tensors.
+/// Whether a tensor is a batch count. It is an integer, unless a program has converted all tensors to another type.
 bool is_batch_count(const std::string& name, const json& shape) {
   return shape.size() <= 1 && name.ends_with("num_batches_tracked");
 }
 
-/// Of an element of a type that one tensor or another may have here.
+/// Bytes per element of the types that tensors here may have.
 uint64_t bytes_of(const json& dtype) {
   if (dtype == "I64" || dtype == "F64") return 8;
   return dtype == "F16" || dtype == "BF16" ? 2 : 4;
 }
 
-/// Reads the header and checks all of it against the file's size before anything is taken for the data.
+/// Reads the header, and checks all of it against the file's size before reading data.
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& path) : path_(path.string()), file_(path, std::ios::binary) {
@@ -180,7 +180,7 @@ class Reader {
     return result;
   }
 
-  /// The tensors must lie one after the other, from the first byte to the last: no holes, no overlaps.
+  /// The tensors must follow each other from the first byte to the last, without holes and overlaps.
   void check_data_is_covered(std::vector<Entry>& entries) const {
     std::ranges::sort(entries, {}, [](const Entry& entry) { return std::pair(entry.begin, entry.end); });
     uint64_t end = 0;

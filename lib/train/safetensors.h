@@ -9,7 +9,7 @@
 
 namespace dptrain::train {
 
-/// What was handed to the disk as a file; it has still to be seen whether that gives the same back.
+/// The size and digest of a file as it was written; only reading it back shows whether the disk has kept it.
 struct WrittenFile {
   uint64_t bytes = 0;
   std::string sha256;
@@ -19,27 +19,27 @@ struct WrittenFile {
 /// order. The file appears whole or not at all. Throws 74.
 WrittenFile write_safetensors(const std::filesystem::path& path, const std::vector<nn::NamedValues>& tensors);
 
-/// Reads such a file. Throws 66 where it is missing; 65, naming the tensor, what was expected and what was found, for
-/// anything that is not a well-formed file of f32 tensors whose data lie one after the other without holes or overlaps.
-/// The counts of batches (i64, "...num_batches_tracked") of PyTorch's batch norms are passed over.
+/// Reads a file in the safetensors format. Throws 66 if it is missing. Throws 65, naming the tensor, what was expected
+/// and what was found, for anything that isn't a well-formed file of f32 tensors whose data follow each other without
+/// holes or overlaps. The batch counts of PyTorch's batch norms (i64, "...num_batches_tracked") are skipped.
 std::vector<nn::NamedValues> read_safetensors(const std::filesystem::path& path);
 
-/// Throws 65, naming `where` and the tensor, where a value isn't finite.
+/// Throws 65, naming `where` and the tensor, if a value isn't finite.
 void require_finite_tensors(const std::vector<nn::NamedValues>& tensors, const std::string& where);
 
-/// SHA-256 over tensors in the order of their names: for each its name, "F32" and its shape ("[20, 1, 5, 5]"), each
-/// ended by a newline, then its bytes in little-endian order. Equal for equal bits.
+/// SHA-256 over tensors in name order. For each tensor it hashes the name, "F32" and the shape ("[20, 1, 5, 5]"), each
+/// followed by a newline, then the tensor's bytes in little-endian order. Bit-identical tensors have equal hashes.
 class WeightsHash {
  public:
   void add(const nn::NamedValues& tensor);
-  /// In 64 hex digits.
+  /// The hash as 64 hex digits.
   std::string hex_digest() { return hash_.hex_digest(); }
 
  private:
   Sha256 hash_;
 };
 
-/// That of tensors in any order.
+/// The WeightsHash of tensors that may be in any order.
 std::string weights_hash(const std::vector<nn::NamedValues>& tensors);
 
 }  // namespace dptrain::train

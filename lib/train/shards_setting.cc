@@ -14,7 +14,7 @@ bool leaves_one_out(int64_t shards, int64_t devices) {
                              [](const parallel::ShardRun& run) { return run.size() == 0; });
 }
 
-/// As many for each device, about eight in all.
+/// The default number of shards: the same for each device, and about eight in all.
 int64_t shards_that_suit(int64_t devices) {
   int64_t shards = devices;
   while (shards < 8) shards *= 2;

@@ -5,8 +5,8 @@
 
 namespace dptrain::train {
 
-/// Reads the key `shards`, of an experiment whose devices, strategy, split and batch norms are read: the logical shards
-/// of a batch, 0: none.
+/// Reads the key `shards`: the number of logical shards of a batch; 0: none. The experiment's devices, strategy, split
+/// and batch norms must have been read.
 int read_shards(ConfigReader& config, const Experiment& experiment);
 
 }  // namespace dptrain::train

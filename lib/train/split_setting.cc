@@ -10,7 +10,7 @@ namespace dptrain::train {
 namespace {
 
 constexpr double kMostWeight = 1e6;
-/// Weights are looked at to six decimals.
+/// Weights are read with six decimals.
 constexpr double kLeastWeight = 1e-6;
 
 }  // namespace

@@ -7,16 +7,16 @@
 
 namespace dptrain::train {
 
-/// How a batch is shared out among the devices.
+/// How a batch is split among the devices.
 struct SplitSetting {
-  std::optional<BatchSplit> weights = {};  ///< as written; by default even
-  bool measured = false;                   ///< by what the devices are measured to compute, before the first step
+  std::optional<BatchSplit> weights = {};  ///< as written; nothing: even
+  bool measured = false;                   ///< by the devices' speed, measured before the first step
 };
 
 /// Reads the key `split`: even, auto, or a weight for each of `devices` devices.
 SplitSetting read_split(ConfigReader& config, int devices);
 
-/// The weights that samples a second of the devices ask for: hundredths of an even share, 1 at least.
+/// The weights that follow from the devices' samples per second, in hundredths of an even share and at least 1.
 BatchSplit split_of_speeds(const std::vector<double>& samples_per_s);
 
 }  // namespace dptrain::train

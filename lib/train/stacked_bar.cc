@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kBarHeight = 16;
 
-/// What lies over the color, in a square of six: nothing, strokes, dots, strokes the other way, lines, a lattice.
+/// Hatchings over the color, in a square of six: nothing, strokes, dots, strokes the other way, lines, a lattice.
 constexpr std::array<const char*, kBarFills> kHatchings = {"",
                                                            "M-1 1l2-2M0 6l6-6M5 7l2-2",
                                                            "M1.5 1.5h1.6v1.6h-1.6zM4.5 4.5h1.6v1.6h-1.6z",

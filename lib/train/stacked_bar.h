@@ -7,7 +7,7 @@
 
 namespace dptrain::train {
 
-/// Fills that parts of bars may have, each of its own color and hatching.
+/// The number of fills for parts of bars, each with its own color and hatching.
 inline constexpr size_t kBarFills = 6;
 
 struct BarPart {
@@ -17,14 +17,14 @@ struct BarPart {
   size_t fill = 0;   ///< below kBarFills
 };
 
-/// The parts one behind the other, as a picture of HTML that is as wide as its place where they add up to `whole`.
-/// Parts that aren't positive are left out. Colors are those of the page's style, see report_style.h.
+/// The parts side by side, as an HTML picture that has its full width if they add up to `whole`. Parts that aren't
+/// positive are left out. Colors come from the page's style, see report_style.h.
 std::string stacked_bar(const std::vector<BarPart>& parts, double whole);
 
-/// The hatchings that bars refer to: a page with bars has this once.
+/// The hatchings that bars refer to; a page with bars needs them once.
 std::string bar_fills();
 
-/// Each name behind a piece of its fill, as a list; of the parts' values nothing.
+/// A list of the parts' names, each after a sample of its fill, without values.
 std::string bar_legend(const std::vector<BarPart>& parts);
 
 }  // namespace dptrain::train

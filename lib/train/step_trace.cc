@@ -19,7 +19,7 @@ std::vector<float> plain_values(const Tensor& tensor) {
   return ops::converted(tensor, {.dtype = DType::f32, .purpose = MemoryPurpose::workspace}).values();
 }
 
-/// Keeps what ranks compute in a step.
+/// Records what ranks compute in a step.
 class TraceRecorder final : public parallel::StepObserver {
  public:
   void on_stage(const nn::Model& model, int stage, const Tensor& output, const Tensor& sample_ids) override {
@@ -51,7 +51,7 @@ class TraceRecorder final : public parallel::StepObserver {
     }
   }
 
-  /// All of the step, once it is done.
+  /// Everything of the step, once it is done.
   StepTrace take_step() {
     for (auto& [name, values] : pieces_) trace_.gradients[name].push_back(std::move(values));
     pieces_.clear();
@@ -59,7 +59,7 @@ class TraceRecorder final : public parallel::StepObserver {
   }
 
  private:
-  /// A whole gradient, or a piece of one, with zeros for what other ranks have of it.
+  /// Takes a whole gradient, or a piece of one with zeros for the pieces of other ranks.
   void take(const std::string& name, std::vector<float> values, bool whole) {
     const std::scoped_lock lock(mutex_);
     if (whole) {
@@ -93,7 +93,7 @@ void reorder(Batch& batch, const TraceOptions& options, const Experiment& experi
                                {.augmentations = experiment.augmentations, .epoch = epoch});
 }
 
-/// By parameter, the sum of all ranks' "residual.RANK.NAME", multiplied as gradients are in fp16.
+/// By parameter, the sum of all ranks' "residual.RANK.NAME", scaled like gradients in fp16.
 std::map<std::string, std::vector<float>> unsent_of(const parallel::TrainingState& state) {
   constexpr std::string_view kPrefix = "residual.";
   const double scale = state.loss_scale ? state.loss_scale->scale : 1;

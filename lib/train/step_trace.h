@@ -12,19 +12,20 @@
 
 namespace dptrain::train {
 
-/// What a strategy has computed in a training step, on the host and in plain order.
+/// The results of a strategy in one training step, on the host and in plain element order.
 struct StepTrace {
   struct Stage {
     std::string name;
-    /// By number in the data set, what the stage has made of each sample. Of BERT's last stage, which gives the rows
-    /// that its head reads, that of the first token.
+    /// The stage's output for each sample, by the sample's number in the data set. BERT's last stage outputs the rows
+    /// that its head reads; of these only the first token's row is kept.
     std::map<int64_t, std::vector<float>> samples = {};
   };
   std::map<int, Stage> stages;  ///< by number in the model
-  /// By parameter, as optimizers get it. Of ranks that each have all of it every different one.
+  /// By parameter, as optimizers receive them. If several ranks each have the whole gradient, every different one is
+  /// kept.
   std::map<std::string, std::vector<std::vector<float>>> gradients;
-  /// By parameter, what ranks together haven't sent of the gradients but keep for the next step; with
-  /// TraceOptions::unsent.
+  /// By parameter, the part of the gradients that ranks together keep for the next step instead of sending it. Only
+  /// with TraceOptions::unsent.
   std::map<std::string, std::vector<float>> unsent;
   parallel::Score score;
   parallel::StepNumbers numbers;
@@ -32,11 +33,11 @@ struct StepTrace {
 
 struct Trace {
   std::vector<StepTrace> steps;
-  std::vector<nn::NamedValues> state;  ///< after them: weights and running statistics
+  std::vector<nn::NamedValues> state;  ///< after the steps: weights and running statistics
 };
 
-/// In what order the samples of a micro-batch are computed. Numbers that are summed over them are then added in another
-/// order, and nothing else changes.
+/// The order in which the samples of a micro-batch are computed. It only changes the order in which numbers are summed
+/// over samples.
 enum class SampleOrder {
   drawn,
   odd_places_first,
@@ -45,22 +46,22 @@ enum class SampleOrder {
 
 struct TraceOptions {
   int64_t steps = 1;
-  SampleOrder order = SampleOrder::drawn;  ///< another one than drawn: of `single` alone
-  int nudge_roundings = 0;                 ///< that weights begin off; see nudge_weights
+  SampleOrder order = SampleOrder::drawn;  ///< other orders than `drawn` only work under `single`
+  int nudge_roundings = 0;                 ///< how many roundings the initial weights are off; see nudge_weights
   parallel::PlantedFault planted = parallel::PlantedFault::none;
-  bool unsent = false;  ///< of the first step; before that there is nothing
+  bool unsent = false;  ///< keep StepTrace::unsent of the first step; no step before it has any
   const StopSignal* stop = nullptr;
 };
 
-/// Ends a trace that was asked to stop: between two steps, with nothing to show.
+/// Thrown between two steps if a trace was asked to stop; there is no result.
 class TraceStopped final : public std::exception {
  public:
   const char* what() const noexcept override { return "stopped by a signal"; }
 };
 
-/// Trains an experiment's first steps from the beginning and keeps all that they computed. Short batches at an epoch's
-/// end are left out, so that every step has as many samples. Throws as a training does, but not where it diverges;
-/// TraceStopped where `stop` isn't 0 any more.
+/// Trains an experiment's first steps from the beginning and keeps everything that they compute. Short batches at an
+/// epoch's end are left out, so that every step has the same number of samples. Throws as a training run does, but
+/// doesn't throw when it diverges. Throws TraceStopped if `stop` is no longer 0.
 Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOptions& options);
 
 }  // namespace dptrain::train

@@ -4,7 +4,8 @@
 
 namespace dptrain::train {
 
-/// A signal that asks what is at work to stop after the step in hand; 0 while there is none. Set by a signal handler.
+/// The number of the signal that asks the current work to stop after its current step; 0: none. A signal handler sets
+/// it.
 using StopSignal = std::atomic<int>;
 
 }  // namespace dptrain::train

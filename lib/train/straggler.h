@@ -12,20 +12,20 @@ struct EpochMetrics;
 /// The rank that the others waited for.
 struct Straggler {
   int rank = 0;
-  double slower = 1;    ///< its seconds computing over the median of the others'
-  double waited_s = 0;  ///< of the epoch: the difference
+  double slower = 1;    ///< its seconds of computing over the median of the others'
+  double waited_s = 0;  ///< seconds of the epoch: its seconds of computing minus that median
 };
 
-/// Of an epoch over these steps, by the seconds that each rank has computed, 0 of one that has no part of a batch: the
-/// rank that took longest, where that is at least 1.5 times as long as the median of the others, at least a tenth of
-/// the epoch's `seconds` longer, and there were at least ten steps, so that a passing disturbance is none. Of a
-/// pipeline of so many devices the others are the ranks that have the same stages: these may differ by what they
-/// compute.
+/// Finds the straggler of an epoch from each rank's seconds of computing, which are 0 for a rank that has no part of a
+/// batch. It is the rank that exceeds the median of the others most. It must have computed at least 1.5 times that
+/// median, and longer than it by at least a tenth of the epoch's `seconds`. Epochs of fewer than ten steps have no
+/// straggler, so that a passing disturbance isn't reported. In a pipeline with `pipeline_devices`, a rank is only
+/// compared with ranks that have the same stages, because other ranks have other work.
 std::optional<Straggler> find_straggler(const std::vector<double>& compute_s, double seconds, int64_t steps,
                                         int pipeline_devices = 1);
 
-/// What to tell of an epoch's straggler, and what would help: one sentence without a full stop. `may_split`: the batch
-/// can be shared out in another way. None where there is no straggler.
+/// A sentence about an epoch's straggler and about what would help, without a full stop. `may_split`: the batch can be
+/// split differently. None if there is no straggler.
 std::optional<std::string> straggler_advice(const EpochMetrics& metrics, bool may_split);
 
 }  // namespace dptrain::train

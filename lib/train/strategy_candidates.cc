@@ -20,14 +20,14 @@ std::vector<std::string> standard_list(int64_t devices, const ModelFacts& facts)
   std::vector<std::string> list = {"{name: ddp}"};
   for (const double mb : kBucketSizesMb) {
     list.push_back(fmt::format("{{name: ddp, bucket_mb: {}}}", mb));
-    // All gradients go into one bucket behind the first: larger ones are the same.
+    // All gradients fit into one bucket after the first one, so larger sizes make the same buckets.
     if (static_cast<double>(facts.gradient_bytes) <= mb * kBytesPerMb) break;
   }
   list.insert(list.end(), {"{name: ddp, overlap: false}", "{name: ddp, shard_optimizer: true}", "{name: fsdp}",
                            "{name: kvstore, type: device, placement: balanced}",
                            "{name: data_parallel, criterion: parallel}", "{name: data_parallel, criterion: gathered}",
                            "{name: model_parallel, schedule: 1f1b}", "{name: model_parallel, schedule: zero_bubble}"});
-  // What no model of so few stages could be cut into isn't listed.
+  // Pipelines with more stages than the model has units aren't listed.
   if (facts.units() >= parallel::kInterleavedStages * devices)
     list.emplace_back("{name: model_parallel, schedule: interleaved}");
   if (devices >= 4 && devices % 2 == 0)
@@ -38,7 +38,7 @@ std::vector<std::string> standard_list(int64_t devices, const ModelFacts& facts)
   return list;
 }
 
-/// An item of the list that a configuration gives, ddp or `ddp: {bucket_mb: 5}`, as the key `strategy` has it.
+/// An item of the list in a configuration, ddp or `ddp: {bucket_mb: 5}`, in the form of the key `strategy`.
 std::string strategy_of_item(const ConfigNode& item) {
   if (item.kind == ConfigNode::Kind::scalar) return fmt::format("{{name: {}}}", item.scalar);
   const auto& [name, options] = item.map.front();
@@ -56,7 +56,7 @@ std::vector<std::string> written_list(const ConfigNode& config) {
   return list;
 }
 
-/// What a strategy's option is set to, "" where it isn't written.
+/// The value of a strategy's option; "" if it isn't written.
 std::string option_of(const std::string& strategy, const char* option) {
   const ConfigNode parsed = parse_yaml_value(strategy, kFromAuto, kFromAuto);
   const ConfigNode* value = parsed.find(option);
@@ -105,7 +105,7 @@ Experiment experiment_under(const ConfigNode& config, const Experiment& written,
   override_config(named, fmt::format("split={}", split), kFromAuto);
   Experiment read;
   const ConfigSession session(named, [&](ConfigReader& reader) { read = read_experiment(reader, written.name); });
-  // All else is as it was, also what has been looked up since.
+  // Everything else stays, including what was looked up after reading.
   Experiment experiment = written;
   experiment.strategy = read.strategy;
   experiment.split = read.split;

@@ -12,7 +12,7 @@ namespace {
 constexpr double kContends = 0.1;
 constexpr double kNoise = 0.03;
 
-/// What tells a trial from the others of its list.
+/// The name of a trial, unique in its list.
 std::string name_of(const StrategyTrial& trial) {
   return trial.split == "auto" ? fmt::format("{} with split: auto", trial.strategy) : trial.strategy;
 }

@@ -54,7 +54,7 @@ ordered_json json_of(const ConfigNode& node) {
   return node.scalar;
 }
 
-/// A value of a configuration, on one line of YAML.
+/// A value of a configuration as one line of YAML.
 std::string yaml_of(const ordered_json& document) {
   std::vector<std::string> parts;
   if (document.is_object()) {

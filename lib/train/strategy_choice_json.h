@@ -6,11 +6,11 @@
 
 namespace dptrain::train {
 
-/// One line of JSON: `strategy_trials` of summary.json and of a checkpoint's manifest. docs/summary.schema.json is its
-/// schema.
+/// A choice as one line of JSON: `strategy_trials` in summary.json and in a checkpoint's manifest.
+/// docs/summary.schema.json is its schema.
 std::string choice_json(const StrategyChoice& choice);
 
-/// The choice that choice_json wrote so. Throws 65, naming `where`, where the text is something else.
+/// Parses the text of choice_json. Throws 65, naming `where`, if the text is something else.
 StrategyChoice parse_choice(const std::string& json, const std::string& where);
 
 }  // namespace dptrain::train

@@ -21,7 +21,7 @@ models::ModelInput input_of(const Dataset& data) {
   return {.text = models::TextSizes{.vocabulary = text.vocabulary_size(), .sequence = text.sequence()}};
 }
 
-/// Of a model that isn't placed yet. One with a head has an embedding as well.
+/// Whether a model that isn't placed yet has parameters. A model with a head always has an embedding as well.
 bool has_parameters(nn::Model& model) {
   bool has = false;
   for (int stage = 0; stage < model.stage_count(); ++stage)
@@ -29,17 +29,17 @@ bool has_parameters(nn::Model& model) {
   return has;
 }
 
-/// The most that a device computes at once.
+/// The largest number of samples that a device computes at once.
 int64_t micro_batch_samples(const Experiment& experiment) {
   const int64_t shares = experiment.accumulate * experiment.strategy.micro_batches * experiment.strategy.parts;
   return (experiment.batch_size + shares - 1) / shares;
 }
 
-/// How many parts of a batch each process has, where each is to train on samples of its own.
+/// The number of parts of a batch in each process, if each process trains on its own samples.
 std::vector<int> parts_of_processes(const Experiment& experiment, const BatchSplit& split, int world_size) {
   std::vector<int> parts;
   if (!experiment.is_partitioned()) return parts;
-  // A process that shares out its samples itself has one part.
+  // A process that splits its samples itself counts as one part.
   const int of_part = experiment.strategy.devices_of_part();
   const bool one_each = of_part == 1 && split.parts() < world_size;
   const std::vector<parallel::ShardRun> runs = experiment.shards > 0 && !one_each
@@ -103,7 +103,7 @@ BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strate
           .first_part = strategy.first_part(),
           .split = split,
           .parts_of_processes = parts_of_processes(experiment, split, strategy.world_size()),
-          // One that the strategy has been given ahead is ahead already, and holds memory on its devices.
+          // A batch that the strategy already has is loaded ahead, too, and holds memory on its devices.
           .batches_ahead = experiment.steps_in_flight > 1 ? 1 : 2,
           .threads = experiment.loader_threads * strategy.ranks()};
 }
@@ -116,7 +116,7 @@ BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experi
 std::vector<nn::NamedValues> whole_model(parallel::Strategy& strategy, const TrainingJob* job) {
   auto own = strategy.state_dict();
   if (job == nullptr) return own;
-  // The main process alone has to do with the whole model.
+  // Only the main process needs the whole model's values.
   auto whole = nn::tensors_of_forms(job->group.from_main(nn::forms_text(own)));
   const auto values_of = [&](const std::string& name) -> const std::vector<float>* {
     const auto found = std::ranges::find(own, name, &nn::NamedValues::name);
@@ -124,7 +124,7 @@ std::vector<nn::NamedValues> whole_model(parallel::Strategy& strategy, const Tra
   };
   for (nn::NamedValues& tensor : whole) {
     const auto* values = values_of(tensor.name);
-    // A part may hold a tied tensor under one of its names alone.
+    // A process may hold a tied tensor under only one of its names.
     if (values == nullptr && !tensor.tied_to.empty()) values = values_of(tensor.tied_to);
     for (const nn::NamedValues& tied : whole)
       if (values == nullptr && tied.tied_to == tensor.name) values = values_of(tied.name);

@@ -12,32 +12,32 @@
 
 namespace dptrain::train {
 
-/// Throws 78 where the model can't take the data set's images or has nothing to train, 71 where a device can't be
-/// opened. Nothing is allocated on them.
+/// Throws 78 if the model can't take the data set's images or has nothing to train, 71 if a device can't be opened.
+/// Allocates nothing on the devices.
 void require_model_fits(const Experiment& experiment, const Dataset& data);
-/// Throws 78 where a batch gives a device or shard so few samples that a batch norm couldn't learn. Opens no device.
+/// Throws 78 if a batch gives a device or shard so few samples that a batch norm couldn't learn. Opens no device.
 void require_normalizable(const Experiment& experiment, const Dataset& data);
-/// Both: all of the data that a training refuses before it begins. Throws 78.
+/// Makes both checks, which are all checks of the data before a training run begins. Throws 78 and 71.
 void require_trainable(const Experiment& experiment, const Dataset& data);
 
-/// What an experiment's strategy is made from.
+/// The context from which an experiment's strategy is made.
 parallel::StrategyContext strategy_context(const Experiment& experiment, const Dataset& data);
 
-/// The rates of an experiment's steps.
+/// The learning rates of an experiment's steps.
 optim::Schedule schedule_of(const Experiment& experiment, int64_t batches_per_epoch);
 
 /// How the batches of an experiment's epochs are loaded for its strategy.
 BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strategy& strategy);
 
-/// The split that the strategy's devices ask for by their speed, as they are measured now; see with_first_samples.
+/// The split by the current measured speed of the strategy's devices; see with_first_samples.
 BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data);
 
-/// The whole model's parameters and running statistics as the strategy has them; of several processes those that hold
-/// a part of it have zeros for the rest. All processes of a job call it alike.
+/// The whole model's parameters and running statistics. With several processes, a process that holds only a part of the
+/// model gets zeros for the rest. All processes of a job must call it.
 std::vector<nn::NamedValues> whole_model(parallel::Strategy& strategy, const TrainingJob* job);
 
-/// Gives a strategy these weights and running statistics. Throws 65, naming `where` and the tensor, where they are
-/// another model's. All processes of a job call it alike.
+/// Gives a strategy these weights and running statistics. Throws 65, naming `where` and the tensor, if they belong to
+/// another model. All processes of a job must call it.
 void load_weights(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where,
                   const TrainingJob* job = nullptr,
                   const std::string& advice = "use the model and options that it was made with");

@@ -14,7 +14,7 @@
 namespace dptrain::train {
 namespace {
 
-/// Tries candidates and chooses among them.
+/// Tries the candidates and chooses one.
 class StrategyTrials {
  public:
   StrategyTrials(const Experiment& written, const TrialsRequest& request)
@@ -23,7 +23,7 @@ class StrategyTrials {
         candidates_(strategy_candidates(request.config, written, *request.data.train)),
         costs_(candidates_.size()) {}
 
-  /// Returns the signal that ended it, or 0.
+  /// Runs the trials. Returns the signal that stopped them, or 0.
   int run() {
     if (written_.devices.size() == 1) {
       candidates_.front().trial.verdict = TrialVerdict::chosen;
@@ -53,7 +53,7 @@ class StrategyTrials {
   }
 
  private:
-  /// Tries these in order, those that have failed left out. False where a signal came.
+  /// Tries these candidates in order, and marks those that fail. Returns false after a signal.
   bool try_each(const std::vector<size_t>& indices) {
     for (size_t number = 0; number < indices.size(); ++number) {
       StrategyCandidate& candidate = candidates_[indices[number]];
@@ -109,7 +109,8 @@ class StrategyTrials {
     for (size_t i = 0; i < all.size(); ++i) candidates_[i].trial = std::move(all[i]);
   }
 
-  /// Devices are unlike, the configuration leaves the split to us, and the strategy has one.
+  /// Whether a measured split is worth a trial: devices are unlike, the configuration has no split, and the strategy
+  /// supports one.
   bool may_split() const {
     const auto kind = [](const DeviceId& device) { return device.kind; };
     const bool alike =
@@ -119,7 +120,7 @@ class StrategyTrials {
            !candidates_[chosen_].experiment.strategy.is_pipeline();
   }
 
-  /// Tries the chosen one by measured speeds as well. False where a signal came.
+  /// Tries the chosen strategy also with a split by measured speed. Returns false after a signal.
   bool try_split() {
     const std::string strategy = candidates_[chosen_].trial.strategy;
     candidates_.push_back({.trial = {.strategy = strategy, .split = "auto"},
@@ -134,11 +135,12 @@ class StrategyTrials {
   const TrialsRequest& request_;
   std::vector<StrategyCandidate> candidates_;
   std::vector<TrialCosts> costs_;          ///< by candidate
-  std::optional<ExitCode> first_failure_;  ///< in a trial
+  std::optional<ExitCode> first_failure_;  ///< of a trial
   size_t chosen_ = 0;
 };
 
-/// The strategy that trials chose for the training that is gone on with. False where there is none for as many devices.
+/// Takes the choice of an earlier start of the training from its checkpoint. Returns false if there is none for this
+/// number of devices.
 bool keep_choice(Experiment& experiment, const TrialsRequest& request) {
   if (!request.resume) return false;
   const Checkpoint& checkpoint = request.resume->checkpoint;
@@ -151,7 +153,7 @@ bool keep_choice(Experiment& experiment, const TrialsRequest& request) {
     experiment = std::move(kept);
     return true;
   } catch (const Error& error) {
-    // The configuration has changed since, to one that this strategy doesn't fit.
+    // The configuration has changed since then, and the strategy doesn't fit it any more.
     if (error.code() != ExitCode::config) throw;
     return false;
   }

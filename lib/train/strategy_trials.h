@@ -8,22 +8,25 @@
 
 namespace dptrain::train {
 
-/// What trials of strategies go by.
+/// The input of the trials.
 struct TrialsRequest {
-  const ConfigNode& config;  ///< that the experiment was read from
+  const ConfigNode& config;  ///< the configuration that the experiment was read from
   const Datasets& data;
-  TrainingObserver& observer;  ///< is told of each trial
+  TrainingObserver& observer;  ///< hears of each trial
   const StopSignal& stop;
-  const ResumePoint* resume = nullptr;  ///< what the training goes on from, where it does
+  const ResumePoint* resume = nullptr;  ///< the checkpoint that the training goes on from, if any
 };
 
-/// Gives an experiment with `strategy: auto` a strategy, and the choice with it; others are left as they are. A
-/// training that goes on with as many devices keeps the choice that its checkpoint has. Otherwise each of
-/// strategy_candidates is made and trains some steps of real batches, one after the other, and the best of choose() it
-/// is; those near the fastest are measured twice, the second time in opposite order, so that a machine that grows
-/// slower is fair to all. Where devices are unlike and no split is written, the best is tried with `split: auto` as
-/// well. On one device it is `single`, without a trial. Returns the signal that ended it, which leaves the experiment
-/// as it was, or 0. Throws what the first candidate throws where none can train it.
+/// Chooses a strategy for an experiment with `strategy: auto`, and stores the choice in it; other experiments are
+/// unchanged. Returns the signal that stopped it, which leaves the experiment unchanged, or 0. If no candidate can
+/// train the experiment, throws what the first one throws.
+/// - One device gets `single`, without a trial.
+/// - A training run that goes on with the same number of devices keeps its checkpoint's choice.
+/// - Otherwise each of strategy_candidates trains some steps of real batches, one candidate after the other, and
+///   choose() decides.
+/// - Candidates near the fastest are measured twice, the second time in reverse order, so that a machine that becomes
+///   slower is fair to all.
+/// - If devices are unlike and no split is written, the best candidate is also tried with `split: auto`.
 int choose_strategy(Experiment& experiment, const TrialsRequest& request);
 
 }  // namespace dptrain::train

@@ -7,17 +7,17 @@
 
 namespace dptrain::train {
 
-/// The machine and the program that ran an experiment.
+/// The program and the machines that ran an experiment.
 struct Environment {
   std::string version;  ///< of dptrain
   std::string commit;
   std::vector<std::string> libraries;  ///< "oneDNN 2.6.3"
-  /// Of each process that trains, by number: what process_record says there.
+  /// The process_record of each process that trains, by number.
   std::vector<std::string> processes = {};
 };
 
-/// What summary.json says of this process: its host, what it computes on, and how much of the data set it has read and
-/// holds. A JSON object.
+/// This process's part of summary.json, a JSON object: its host, what it computes on, and how much of the data set it
+/// has read and holds.
 std::string process_record(const Experiment& experiment, const Datasets& data);
 
 /// The text of summary.json.

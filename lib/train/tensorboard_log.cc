@@ -8,7 +8,7 @@
 namespace dptrain::train {
 namespace {
 
-/// As Markdown that shows a text letter by letter.
+/// A text as Markdown that shows it unchanged.
 std::string as_code(const std::string& text) {
   std::string code;
   bool at_line_start = true;

@@ -11,17 +11,18 @@
 
 namespace dptrain::train {
 
-/// Tells TensorBoard of a training, in the `tb` folder of its run. Each call throws as RunDirectory's do.
+/// Writes the TensorBoard events of a training run to its `tb` folder. Each function throws as RunDirectory's do.
 class TensorboardLog {
  public:
-  /// `directory` outlives this. `first_step`: that the training begins or goes on with. Nothing is written before there
-  /// is something to tell: then that a session begins is, too, and the configuration, as a text of that step.
+  /// `directory` must outlive this object. `first_step`: the first step of this start. Nothing is written before there
+  /// is an event; then the beginning of the session and the configuration are written as well, the latter as a text of
+  /// `first_step`.
   TensorboardLog(RunDirectory& directory, int64_t first_step, Precision precision)
       : directory_(directory), first_step_(first_step), precision_(precision) {}
 
-  /// `line`: what steps.jsonl says of the step.
+  /// `line`: the step's line of steps.jsonl.
   void add_step(int64_t step, const std::string& line);
-  /// Syncs the steps before as well.
+  /// Adds an epoch, and syncs it and all steps before to the disk.
   void add_epoch(const EpochMetrics& metrics);
 
  private:

@@ -8,10 +8,10 @@
 namespace dptrain::train {
 namespace {
 
-/// Of what is not there.
+/// The difference of something that is missing.
 constexpr double kAbsent = 1;
 
-/// Squares that a difference is made of.
+/// Sums of squares for a relative difference.
 struct Squares {
   double of_difference = 0;
   double of_expected = 0;

@@ -32,7 +32,7 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
       strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))),
       chance_(*data.train, experiment.label_smoothing),
       validation_(experiment.validation) {
-  // The strategy may end only with the other processes: these are told why they are to.
+  // The strategy may wait for the other processes when it ends, so they must hear why they are to end.
   const auto fail_job = [this](const Error& error) {
     if (experiment_.job != nullptr) experiment_.job->group.fail({.code = error.code(), .sentence = error.what()});
   };
@@ -62,7 +62,7 @@ void Trainer::share_out(const std::optional<ResumePoint>& resume) {
   const auto ranks = static_cast<size_t>(strategy_->world_size());
   if (resume) split_ = resume->checkpoint.split;
   const bool is_known = split_.size() == ranks && std::ranges::max(split_) > 0;
-  // Batch norms may have shared their running statistics in another way before.
+  // In the earlier start, batch norms may have shared their statistics differently.
   const BatchSplit split = is_known ? with_first_samples(BatchSplit(split_), experiment_, *data_.train)
                                     : measured_split(*strategy_, experiment_, *data_.train);
   split_ = split.weights();
@@ -86,7 +86,7 @@ void Trainer::restore(const ResumePoint& resume) {
   saved_at_ = position_.mark();
   saved_ = resume.folder;
   if (!finished()) position_.reported = false;
-  // What a begun epoch cost other devices says nothing of these.
+  // If the number of devices has changed, the costs of a begun epoch mean nothing for the new devices.
   if (position_.costs.size() != static_cast<size_t>(strategy_->world_size())) position_.costs.clear();
 }
 
@@ -115,7 +115,7 @@ void Trainer::wait_for_job() const {
 
 TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop) {
   DPTRAIN_CHECK(!experiment_.strategy.trial_steps, "strategy {} has no choice yet", experiment_.strategy.name);
-  // What one process has done alone before is no part of the first step of all.
+  // What one process did alone before must not count as time of the first common step.
   wait_for_job();
   const auto start = Clock::now();
   TrainingOutcome outcome;
@@ -135,7 +135,7 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     compared_ = true;
     EpochMetrics metrics = metrics_of_epoch();
     if (!evaluate_epoch(metrics, directory, observer, stop)) {
-      // The epoch isn't over before it has been evaluated: that is what a resumed training begins with.
+      // An epoch ends only with its evaluation, so a resumed training run begins with that.
       outcome.signal = signal_of_job(stop);
       break;
     }
@@ -159,7 +159,8 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     outcome.last_epoch = std::move(metrics);
     outcome.signal = signal_of_job(stop);
   }
-  // A signal behind the last step has nothing left to stop; a reader that is gone has missed the last row.
+  // A signal after the last step has nothing left to stop. SIGPIPE still counts, because the reader has missed the last
+  // row.
   if (is_over() && outcome.signal != SIGPIPE) outcome.signal = 0;
   if (trace_) end_trace(directory, observer);
   outcome.weights = save(directory, observer);

@@ -1,4 +1,4 @@
-// How a trainer evaluates epochs, and what follows from it; trainer.cc trains.
+// Evaluates epochs and acts on the results; trainer.cc trains.
 #include <fmt/format.h>
 
 #include <limits>
@@ -53,7 +53,7 @@ std::optional<Pass> Trainer::evaluate_finite(const Dataset& data, RunDirectory* 
   try {
     require_finite(*score, last_step());
   } catch (const Error&) {
-    // Nothing is to go on from weights like these.
+    // No training run may go on from weights like these.
     if (directory != nullptr) put_aside_after(directory->checkpoints(), position_.step - 1);
     throw;
   }
@@ -68,11 +68,11 @@ Pass Trainer::evaluate() {
 
 bool Trainer::reduce_rate_after(const Pass& validation) {
   const optim::ScheduleSpec& spec = experiment_.schedule;
-  // A training that ends within an epoch and goes on later evaluates the whole of it then.
+  // A training run that ends within an epoch will evaluate the whole epoch once it is resumed.
   const bool is_whole = position_.batches == loader_->batches_per_epoch();
   if (spec.kind != optim::ScheduleSpec::Kind::plateau || !is_whole) return false;
   const bool by_loss = experiment_.validation.monitor == Monitor::loss;
-  // Of a job the main process has the score.
+  // In a job only the main process has the score.
   const bool reduces =
       is_main() && position_.plateau.count(by_loss ? validation.score.mean_loss() : validation.score.accuracy(),
                                            spec.plateau, by_loss ? optim::Goal::lowest : optim::Goal::highest);

@@ -1,4 +1,4 @@
-// When a trainer writes checkpoints, and what of them, and a trace; trainer.cc trains.
+// Writes checkpoints and the trace when they are due; trainer.cc trains.
 #include <fmt/format.h>
 
 #include <utility>
@@ -17,7 +17,7 @@ bool Trainer::checkpoint_is_due() const {
 }
 
 Trainer::Write Trainer::due_write(const RunDirectory& directory) const {
-  // A training may have begun where another run's ended.
+  // The checkpoint that the training began from may belong to another run.
   std::error_code absent;
   const bool of_this_run = std::filesystem::equivalent(saved_.parent_path(), directory.checkpoints(), absent);
   if (of_this_run && saved_at_ == position_.mark()) return Write::nothing;
@@ -26,7 +26,7 @@ Trainer::Write Trainer::due_write(const RunDirectory& directory) const {
 
 std::filesystem::path Trainer::save(RunDirectory* directory, TrainingObserver& observer) {
   Write write = directory != nullptr ? due_write(*directory) : Write::nothing;
-  // All processes take part in what the main one writes.
+  // All processes take part when the main one writes.
   if (experiment_.job != nullptr) write = static_cast<Write>(experiment_.job->group.largest(static_cast<int>(write)));
   if (write == Write::nothing) return saved_ / "model.safetensors";
   if (write == Write::position && directory != nullptr) {
@@ -35,7 +35,8 @@ std::filesystem::path Trainer::save(RunDirectory* directory, TrainingObserver& o
   } else if (write == Write::all) {
     save_all(directory, observer);
   }
-  // Who went on would wait for this process's ranks, which has a deadline, and a disk takes as long as it takes.
+  // Otherwise the others would go on and wait for this process's ranks with a timeout, while the disk may take any
+  // time.
   wait_for_job();
   return directory != nullptr ? saved_ / "model.safetensors" : std::filesystem::path();
 }
@@ -75,7 +76,7 @@ void Trainer::end_trace(RunDirectory* directory, TrainingObserver& observer) {
   try {
     directory->write_trace(text);
   } catch (const Error& error) {
-    // Nothing that is trained is lost for it.
+    // No training result is lost with the trace.
     observer.on_warning(fmt::format("trace.json isn't written: {}", error.what()));
   }
 }

@@ -1,4 +1,4 @@
-// An epoch's steps: batches, what is looked at between two of them, scores and costs.
+// Trains the steps of an epoch: batches, checks between steps, scores and costs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
   for (int rank = 0; rank < strategy_->ranks(); ++rank) strategy_->take_costs(rank);
   compared_ = false;
   loader_->start_epoch(position_.epochs + 1, position_.batches);
-  auto counted = Clock::now();  // up to here seconds are in the position
+  auto counted = Clock::now();  // earlier seconds are already in the position
   const auto count_seconds = [&] {
     const auto now = Clock::now();
     position_.seconds += seconds_between(counted, now);
@@ -25,17 +25,17 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
   };
   while (!experiment_.steps || position_.step < *experiment_.steps) {
     const auto asked = Clock::now();
-    // The first batch waits for what is read of all samples.
+    // The first batch also waits for work on all samples, such as reading files.
     observer.on_phase(has_begun_ ? JobPhase::loading : JobPhase::start, position_.step);
     if (trace_) trace_->begin_step(position_.step + 1);
     std::shared_ptr<const Batch> batch = next_batch();
-    // Files may take as long as they take, and ranks wait for each other no longer than their deadline.
+    // Reading files may take any time, but ranks wait for each other only until their timeout.
     if (!std::exchange(has_begun_, true)) wait_for_job();
     position_.data_wait_s += seconds_since(asked);
     if (batch == nullptr) break;
     const int64_t step = position_.step + 1;
     if (!strategy_->may_begin(step, stop.load())) break;
-    // It isn't begun before those under way have left it a place.
+    // The step begins only once the running steps have left room for it.
     observer.on_phase(JobPhase::step, std::max<int64_t>(position_.step, 1));
     under_way_.push_back({.step = step, .epoch = position_.epochs + 1, .learning_rate = schedule_->rate(step)});
     {
@@ -46,12 +46,12 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
     position_.learning_rate = under_way_.back().learning_rate;
     position_.step = step;
     ++position_.batches;
-    // Scores of other processes come now and then, unless each step is to be logged and all are at the same one.
+    // Scores of other processes arrive now and then, unless each step is logged and all processes are at the same step.
     take_scores(directory, experiment_.log_steps && experiment_.job != nullptr && strategy_->is_in_step());
-    // What other processes have scored comes late where they aren't in step.
+    // In asynchronous training, scores of other processes arrive late.
     if (const auto diverged = strategy_->diverged_step())
       report_diverged(under_way_[diverged->step], {diverged->rank}, rank_name());
-    // Processes that aren't in step bring theirs together at the end.
+    // Asynchronous processes bring their traces together at the end.
     if (trace_ && step == trace_->steps().last && strategy_->is_in_step()) {
       take_scores(directory, true);
       count_seconds();
@@ -76,7 +76,8 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
 }
 
 bool Trainer::looks_for_signals_after(int64_t step) const {
-  // All processes meet to agree on it: where their devices go without each other for a while, now and then.
+  // All processes must meet to agree on a signal. If their devices go without each other for a while, they meet only
+  // now and then.
   constexpr int64_t kStepsApart = 8;
   if (!strategy_->is_in_step()) return false;
   const auto averaging = strategy_->averaging();
@@ -89,7 +90,7 @@ TrainingObserver::Progress Trainer::progress() const {
   int64_t samples_left = samples - train.score.samples + epochs_after * samples;
   if (experiment_.steps)
     samples_left = std::min(samples_left, (*experiment_.steps - position_.step) * experiment_.batch_size);
-  // A GPU's first scores come a few steps later.
+  // A GPU's first scores arrive a few steps later.
   const double speed = train.samples_per_s();
   const int64_t every = experiment_.eval_every;
   const int64_t evaluations_left = every > 0 ? planned_epochs() / every - position_.epochs / every : 0;
@@ -107,7 +108,7 @@ void Trainer::take_scores(RunDirectory* directory, bool all) {
   for (const parallel::Score& score : strategy_->take_scores(all)) {
     const parallel::StepNumbers numbers = under_way_.front();
     under_way_.pop_front();
-    // Of steps that all do together the main process has all losses, and knows whose aren't finite.
+    // In synchronous training the main process has all losses, and knows which ranks' losses aren't finite.
     if (is_main() || !strategy_->is_in_step()) require_finite(score, numbers, rank_name());
     position_.score += score;
     if (!experiment_.log_steps || directory == nullptr) continue;

@@ -28,25 +28,26 @@ constexpr const char* kNoneFrozen = "none";
 
 std::string option_name(const std::string& of, const std::string& option) { return of + "." + option; }
 
-/// Options came to manifests later than what they are options of: checkpoints from before say nothing of them.
+/// Whether a name is that of an option. Manifests got options later than the things that they belong to, so older
+/// checkpoints don't have them.
 bool is_option(const std::string& name) { return name.find('.') != std::string::npos; }
 
 void add_options(TrainingIdentity& identity, const std::string& of, const ResolvedOptions& options) {
   for (const auto& [option, value] : options) identity.emplace_back(option_name(of, option), value);
 }
 
-/// Tokens of a text mean its pieces; images, and tokens that are made up, have no vocabulary.
+/// The vocabulary of a data set. Tokens of a text stand for its pieces; images and made-up tokens have no vocabulary.
 std::optional<std::string> vocabulary_of(const Dataset& data) {
   const auto* text = dynamic_cast<const TextDataset*>(&data);
   if (text == nullptr || text->vocabulary_digest().empty()) return std::nullopt;
   return fmt::format("{} pieces {}", text->vocabulary_size(), text->vocabulary_digest());
 }
 
-/// What a class's number means, where classes have names.
+/// The meaning of a class's number, if classes have names.
 std::optional<std::string> class_names_of(const Dataset& data) {
   const auto* images = dynamic_cast<const ImageDataset*>(&data);
   if (images == nullptr || images->class_names().empty()) return std::nullopt;
-  return fmt::format("{}", fmt::join(images->class_names(), "/"));  // which no folder's name has in it
+  return fmt::format("{}", fmt::join(images->class_names(), "/"));  // no folder name contains this
 }
 
 std::vector<std::string> names_of(const std::string& joined) {
@@ -56,7 +57,7 @@ std::vector<std::string> names_of(const std::string& joined) {
   return names;
 }
 
-/// The items of a list as config.yaml shows it, "[flatten, linear: {features: 5}]"; none of what is no list.
+/// The items of a list as in config.yaml, "[flatten, linear: {features: 5}]"; empty if it isn't a list.
 std::vector<std::string> items_of(const std::string& list) {
   if (!list.starts_with('[') || !list.ends_with(']') || list.size() < 3) return {};
   std::vector<std::string> items(1);
@@ -72,7 +73,7 @@ std::vector<std::string> items_of(const std::string& list) {
   return items;
 }
 
-/// Of two lists the first items that aren't the same: "'odd' for class 1 of 2".
+/// The first items in which two lists differ: "'odd' for class 1 of 2".
 std::pair<std::string, std::string> differing_item(const std::vector<std::string>& own,
                                                    const std::vector<std::string>& other, const std::string& what) {
   const auto at = static_cast<size_t>(std::ranges::mismatch(own, other).in1 - own.begin());
@@ -82,7 +83,7 @@ std::pair<std::string, std::string> differing_item(const std::vector<std::string
   return {said(own), said(other)};
 }
 
-/// What differs of two values of this name.
+/// The differing parts of two values of this name.
 std::pair<std::string, std::string> differing(const std::string& name, const std::string& own,
                                               const std::string& other) {
   if (name == option_name(kDataset, kClassNames)) return differing_item(names_of(own), names_of(other), "class");
@@ -90,8 +91,8 @@ std::pair<std::string, std::string> differing(const std::string& name, const std
   return {own, other};
 }
 
-/// What decides which samples a batch has, beside the seed: of processes that each have a part of the data also how
-/// micro-batches are cut and shared out, as their parts are as long as what they take.
+/// What determines the samples of a batch, besides the seed. If processes each have a part of the data, the cut and the
+/// split of micro-batches matter too, because the length of each part depends on them.
 std::string order_of(const Experiment& experiment) {
   if (!experiment.is_partitioned()) return "over all samples";
   std::string order = fmt::format("by processes of {} devices", fmt::join(experiment.devices_of_processes, ", "));
@@ -106,13 +107,14 @@ std::string order_of(const Experiment& experiment) {
   return order;
 }
 
-/// What isn't trained, whatever order it is written in.
+/// The frozen parameters, independent of the order in which the configuration lists them.
 std::string frozen_of(const Experiment& experiment) {
   const std::set<std::string> entries(experiment.frozen.begin(), experiment.frozen.end());
   return entries.empty() ? kNoneFrozen : fmt::format("{}", fmt::join(entries, ", "));
 }
 
-/// An option's value of a checkpoint as it is read now: layers of options that came later have their defaults.
+/// An option's value in a checkpoint, in the form in which it is read now: layers have defaults for options that were
+/// added later.
 std::string as_read_now(const std::string& name, const std::string& value) {
   if (name != option_name(kModel, kLayers)) return value;
   std::string read = value;
@@ -123,7 +125,7 @@ std::string as_read_now(const std::string& name, const std::string& value) {
                                     if (option == kLayers) read = now;
                                 });
   } catch (const Error&) {
-    return value;  // of layers that there aren't any more
+    return value;  // it has layers that no longer exist
   }
   return read;
 }
@@ -131,18 +133,18 @@ std::string as_read_now(const std::string& name, const std::string& value) {
 std::optional<std::string> entry_of(const TrainingIdentity& identity, const std::string& name) {
   const auto found = std::ranges::find(identity, name, &TrainingIdentity::value_type::first);
   if (found != identity.end()) return as_read_now(name, found->second);
-  // Checkpoints from before there was such a key are of trainings of all parameters.
+  // Checkpoints from before this key existed belong to training runs of all parameters.
   return name == kFreeze ? std::optional<std::string>(kNoneFrozen) : std::nullopt;
 }
 
-/// What the weights of a checkpoint were trained as; of other files nothing is known.
+/// The identity of the training that the weights come from; nothing for files that aren't a checkpoint's.
 std::optional<TrainingIdentity> identity_of_weights(const std::filesystem::path& file) {
   const std::string name = file.filename().string();
   if (name != "model.safetensors" && name != "average.safetensors") return std::nullopt;
   return read_identity(file.parent_path());
 }
 
-/// How to go on with a training that has another value there.
+/// Advice for going on with a training run that has another value there.
 std::string advice_for(const std::string& name) {
   if (name == kVocabulary) return "give the data set the text and the vocabulary that it was trained with";
   if (name == option_name(kDataset, kClassNames)) return "give its folders the names that they had";

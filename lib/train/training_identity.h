@@ -8,33 +8,35 @@
 
 namespace dptrain::train {
 
-/// What must not change where a training on `data` goes on: with another of these its position or its state means
-/// something else.
+/// Everything that must stay the same when a training run on `data` is resumed. If any of it changes, the position or
+/// the state means something else.
 TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data);
 
-/// Throws 65, naming the checkpoint, what differs and both values, where it is not of the training `own`. Options that
-/// its manifest doesn't have, as those from before there were any, are not compared.
+/// Throws 65, naming the checkpoint, the difference and both values, if the checkpoint doesn't belong to the training
+/// `own`. Options that the manifest doesn't have are ignored, because older versions didn't write them.
 void require_same_training(const TrainingIdentity& own, const ResumePoint& resume);
 
-/// Throws 65, naming the file, where an optimizer keeps other tensors than one that has `saved` kept: momentum, or
-/// none.
+/// Throws 65, naming the file, if an optimizer keeps other kinds of tensors than the `saved` ones, for instance
+/// momentum or none.
 void require_same_kept(const std::vector<nn::NamedValues>& own, const std::vector<nn::NamedValues>& saved,
                        const std::string& where);
 
-/// Throws 65, naming the manifest's number, where a training with so many batches an epoch is never at the position of
-/// the checkpoint.
+/// Throws 65, naming the number in the manifest, if a training run with `batches_per_epoch` is never at the
+/// checkpoint's position.
 void require_possible_position(const ResumePoint& resume, int64_t batches_per_epoch);
 
-/// Throws 65, naming the checkpoint and both vocabularies, where weights have learned another one than that of `data`.
-/// `weights` is a file that find_weights has found; only the manifest of a checkpoint says of which vocabulary it is.
+/// Throws 65, naming the checkpoint and both vocabularies, if the weights have learned another vocabulary than that of
+/// `data`. `weights` is a file that find_weights has found. Only weights of a checkpoint are checked, because only its
+/// manifest names the vocabulary.
 void require_same_vocabulary(const Dataset& data, const std::filesystem::path& weights);
 
-/// The same also where the numbers of classes have other names in `data`, or its images are normalized otherwise: what
-/// the model is given, and what it says, then mean something else.
+/// Makes the same check, and also throws 65 if the classes in `data` have other names or its images are normalized
+/// differently: the model's input or output then means something else.
 void require_same_input(const Experiment& experiment, const Dataset& data, const std::filesystem::path& weights);
 
-/// Throws 65, naming the file, the option and both values, where the weights of such a model were trained with other
-/// options: many of them change no tensor's shape. Those of a model of another name are left to their tensors.
+/// Throws 65, naming the file, the option and both values, if the weights were trained with other options of the same
+/// model: many options change no tensor's shape. Weights of a model with another name aren't checked here; their
+/// tensors show whether they fit.
 void require_same_model(const models::ModelSpec& model, const std::filesystem::path& weights);
 
 }  // namespace dptrain::train

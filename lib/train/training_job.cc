@@ -6,7 +6,7 @@
 namespace dptrain::train {
 
 std::vector<parallel::RankCosts> gather_costs(ProcessGroup& group, const std::vector<parallel::RankCosts>& own) {
-  // The processes of a job are of one build.
+  // All processes of a job have the same build, so the bytes have the same layout.
   using parallel::RankCosts;
   static_assert(std::is_trivially_copyable_v<RankCosts>);
   const std::string bytes(reinterpret_cast<const char*>(own.data()), own.size() * sizeof(RankCosts));

@@ -14,14 +14,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Numbers ("pid") of processes of the job among those of ranks.
+// The first number ("pid") of the job's processes in the trace; smaller numbers are ranks.
 constexpr int kFirstMainThread = 1'000'000;
 
-/// When the training began by this process's clock: that of the main process where they share one.
+/// The beginning of the training on this process's clock. Processes on the main process's host take its time, because
+/// they share its clock.
 Clock::time_point begin_of(const Experiment& experiment) {
   if (experiment.job == nullptr) return Clock::now();
   ProcessGroup& group = experiment.job->group;
-  // All have come here when this returns.
+  // When this returns, all processes have come here.
   group.largest(0);
   const Clock::time_point own = Clock::now();
   const std::string host = host_name();

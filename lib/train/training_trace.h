@@ -10,25 +10,26 @@
 
 namespace dptrain::train {
 
-/// What is shown of a training: steps, as parallel/trace_events.h has them: a process for each rank, and one for each
-/// process of the job with what its main thread does between.
+/// The trace of a training run's steps, in the form of parallel/trace_events.h. It has a process for each rank, and one
+/// for the main thread of each process of the job.
 ///
-/// Times are since the beginning of the training. Processes of one host share its clock; those of others
-/// set theirs when all have met, which is as far off as the meeting took.
+/// Times are relative to the beginning of the training. Processes on one host share its clock. Processes on other hosts
+/// take the time at which all have met as the beginning, so their error is the duration of that meeting.
 class TrainingTrace {
  public:
-  /// All processes of a job make theirs alike.
+  /// All processes of a job must make one, with the same arguments.
   TrainingTrace(const Experiment& experiment, const parallel::ShownSteps& steps);
 
   const parallel::ShownSteps& steps() const { return steps_; }
-  /// What the main thread is at.
+  /// The timeline of the main thread.
   Timeline& main_thread() { return main_thread_; }
-  /// The main thread comes to this step.
+  /// The main thread begins this step.
   void begin_step(int64_t step) { main_thread_.keep(steps_.contains(step)); }
 
-  /// Events of this process: a line each. `ranks`: what its ranks were at, from rank `first_rank` of the world on.
+  /// The events of this process, one per line. `ranks`: the timelines of its ranks, from rank `first_rank` of the world
+  /// on.
   std::string events(const std::vector<std::vector<parallel::TimelineRow>>& ranks, int first_rank);
-  /// The whole file, from the events of all processes. `step`: the last one that was trained.
+  /// The whole file, from the events of all processes. `step`: the last trained step.
   std::string json(const std::vector<std::string>& events, int64_t step) const;
 
  private:

@@ -11,7 +11,7 @@
 namespace dptrain::train {
 namespace {
 
-/// Why a fault doesn't happen in a training from after step `from` to step `to`; "" where it does.
+/// Why a fault doesn't happen in a training run that goes from after step `from` to step `to`; "" if it does happen.
 std::string why_missed(const parallel::InjectedFault& fault, int64_t from, int64_t to) {
   if (fault.step > to) return fmt::format("; but the training has {} steps", to);
   const bool is_slow = fault.kind == parallel::InjectedFault::Kind::slow;
@@ -39,7 +39,7 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
                     warmup, steps, experiment.learning_rate * static_cast<double>(steps) / static_cast<double>(warmup),
                     experiment.learning_rate));
   const auto& milestones = experiment.schedule.milestones;
-  const int64_t last_epoch = steps_per_epoch > 0 ? (steps - 1) / steps_per_epoch : 0;  // from 0
+  const int64_t last_epoch = steps_per_epoch > 0 ? (steps - 1) / steps_per_epoch : 0;  // counted from 0
   if (const auto missed = std::ranges::upper_bound(milestones, last_epoch); missed != milestones.end())
     warnings.push_back(
         fmt::format("schedule: milestone {} comes when the training, of {} epoch{}, is over: the rate isn't "
@@ -50,7 +50,7 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
         "schedule: milestone {} comes within the warm-up of {} steps: the rate never reaches its full size, "
         "which is multiplied before",
         milestones.front(), warmup));
-  // Epochs alone are looked at where the configuration is read.
+  // A training run in epochs was already checked when the configuration was read.
   const int64_t of_epochs = experiment.eval_every * steps_per_epoch;
   if (experiment.validation.samples > 0 && experiment.steps && of_epochs > *experiment.steps + steps_per_epoch - 1)
     warnings.push_back(
@@ -58,7 +58,7 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
                     "no best epoch; write a smaller eval_every, or more steps",
                     *experiment.steps, experiment.eval_every));
   const auto& groups = experiment.parameter_groups;
-  // Factors of 0 and 1 hold of any weight decay, and are left where one is swept.
+  // Factors of 0 and 1 make sense with any weight decay, and stay in place when the weight decay is varied.
   const auto is_in_vain = [](const models::ParameterGroup& group) {
     const double factor = group.weight_decay.value_or(1);
     return factor != 0 && factor != 1;
@@ -68,7 +68,7 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
         fmt::format("parameter_groups: a weight_decay_factor multiplies the weight decay of {}, which is 0; write "
                     "optimizer: {{name: {}, weight_decay: 5.0e-4}} for instance",
                     experiment.optimizer.name, experiment.optimizer.name));
-  int threads = 0;  // of the CPU worker that has most
+  int threads = 0;  // the most threads of any CPU worker
   for (size_t rank = 0; rank < experiment.devices.size(); ++rank)
     if (experiment.devices[rank].kind == DeviceKind::cpu) threads = std::max(threads, experiment.threads[rank]);
   if (threads > usable_cores())

@@ -23,7 +23,8 @@ TrialFigures TrialCosts::figures(int64_t samples) const {
 
 namespace {
 
-/// Nobody is shown a trial, which would take time for it; and the training alone suffers faults.
+/// The context of a trial. It has no timelines, because these would take time and nobody sees them, and no faults,
+/// which only the training is to suffer.
 parallel::StrategyContext trial_context(const Experiment& experiment, const Datasets& data) {
   parallel::StrategyContext context = strategy_context(experiment, *data.train);
   context.team.has_timelines = false;

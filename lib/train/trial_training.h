@@ -12,31 +12,31 @@
 
 namespace dptrain::train {
 
-/// Steps that a training is warm after: GPUs record the second step of a size, and replay it from the third on.
+/// Steps after which a training run is warm: GPUs record the second step of a size, and replay it from the third on.
 inline constexpr int kWarmUpSteps = 2;
 
-/// What the timed steps of one candidate have cost, over all its trials.
+/// The costs of one candidate's timed steps, over all its trials.
 struct TrialCosts {
   std::vector<double> step_seconds = {};
   double communication_s = 0;  ///< exposed, the mean over ranks
   int64_t bytes = 0;           ///< sent, summed over ranks
-  int64_t peak_bytes = 0;      ///< of the device that held most, also while it was warming up
+  int64_t peak_bytes = 0;      ///< of the device that held most, including warm-up steps
 
-  /// `samples`: of a step. There is to be at least one.
+  /// `samples`: per step. There must be at least one timed step.
   TrialFigures figures(int64_t samples) const;
 };
 
-/// Trains the first steps of an experiment from the beginning, as Trainer does, each of them waited for. Short batches
-/// at an epoch's end are left out. Weights begin as the model's own do, whatever file the experiment begins with: their
-/// values cost no time.
+/// Trains the first steps of an experiment from the beginning, as Trainer does, and waits for each step to end. Short
+/// batches at an epoch's end are left out. Weights are always drawn at random, even if the experiment loads a file,
+/// because their values don't affect the time.
 class TrialTraining {
  public:
   /// Throws as Trainer does.
   TrialTraining(const Experiment& experiment, const Datasets& data);
 
-  /// Returns its seconds, loading its batch not counted.
+  /// Trains a step and returns its seconds, without loading its batch.
   double train_step();
-  /// Adds what the steps since the last time have cost; of steps that warm up memory alone.
+  /// Adds the costs of the steps since the last call; for warm-up steps, only their memory.
   void count_costs(TrialCosts& costs, bool warming_up);
 
  private:

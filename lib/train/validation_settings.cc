@@ -29,7 +29,7 @@ ValidationSettings read_validation(ConfigReader& config, const optim::ScheduleSp
           options.mistake("samples", "expected samples to be held out for the schedule plateau", "none",
                           config.has("validation") ? "write samples: 5000, for instance"
                                                    : "write validation: {samples: 5000}, for instance");
-        // 0 that is written switches it off, with what else there is.
+        // An explicit 0 switches the validation off, together with its other options.
         for (const char* key : {"monitor", "patience"})
           if (options.has(key) && !options.has("samples"))
             options.mistake(key, "expected samples to be held out for it", "none", "write samples: 5000, for instance");

@@ -10,26 +10,27 @@
 
 namespace dptrain::train {
 
-/// By what a training chooses its best epoch.
+/// The criterion for a training run's best epoch.
 enum class Monitor { loss, accuracy };
 
-/// Samples that are held out of the training set, by whose evaluations the best epoch is chosen, and a training that
-/// doesn't get better ends.
+/// Settings of the samples that are held out of the training set. Evaluations on them determine the best epoch, and end
+/// a training run that no longer improves.
 struct ValidationSettings {
-  int64_t samples = 0;  ///< 0: none are held out
+  int64_t samples = 0;  ///< 0: none
   Monitor monitor = Monitor::loss;
-  std::optional<int64_t> patience = {};  ///< so many evaluations in a row without a better one end the training
+  /// The number of evaluations in a row without a better one that ends the training.
+  std::optional<int64_t> patience = {};
 };
 
 const char* monitor_name(Monitor monitor);
 
-/// Reads `validation`, which some schedules need. `eval_every`: epochs between evaluations, 0 for none; `epochs`: of
-/// the training, if it is known.
+/// Reads `validation`, which some schedules need. `eval_every`: epochs between evaluations, 0 for none; `epochs`: the
+/// length of the training, if it is known.
 ValidationSettings read_validation(ConfigReader& config, const optim::ScheduleSpec& schedule, int64_t eval_every,
                                    std::optional<int64_t> epochs);
 
-/// Opens what `open` does without the samples that are held out, which are its `validation`. Throws 78, naming `where`,
-/// for more of them than there are.
+/// Returns a function that opens the data of `open` and moves the held-out samples to `validation`. It throws 78,
+/// naming `where`, if there are fewer samples than are held out.
 std::function<Datasets()> opening_with(const ValidationSettings& settings, std::function<Datasets()> open,
                                        const std::string& where);
 

@@ -15,13 +15,13 @@ bool ValidationWatch::is_better(double loss, double accuracy) const {
 
 void ValidationWatch::take(const std::string& line) {
   const auto epoch = nlohmann::json::parse(line);
-  const auto validation = epoch.find("validation");  // which earlier versions didn't write
+  const auto validation = epoch.find("validation");  // earlier versions didn't write it
   if (validation == epoch.end() || !validation->is_object()) return;
   const auto is_number = [](const nlohmann::json& of, const char* key) {
     const auto found = of.find(key);
     return found != of.end() && found->is_number();
   };
-  // One that somebody has changed is none.
+  // A line that somebody has changed doesn't count.
   if (!is_number(*validation, "loss") || !is_number(*validation, "accuracy") || !is_number(epoch, "step")) return;
   const double loss = validation->at("loss"), accuracy = validation->at("accuracy");
   if (!is_better(loss, accuracy)) {

@@ -16,13 +16,13 @@ namespace {
 
 using Method = parallel::CompressionOptions::Method;
 
-/// Few activations are so near to zero that a rounding decides whether ReLU lets them pass; but one that does changes
-/// many gradients at once. Among so many roundings there are some.
+/// Few activations are so close to zero that one rounding decides whether ReLU passes them, but one such activation
+/// changes many gradients at once. With this many roundings there are some.
 constexpr int kManyRoundings = 256;
 
-/// How far gradients may be off, beyond the noise, where what isn't sent yet counts as sent. Nothing is lost with error
-/// feedback but by adding it up. Without, each rank's part and the sum are rounded: to 2^-9 and 2^-11 of themselves,
-/// and to more of the sum where parts cancel each other, for which there are 16 of them.
+/// How far gradients may be off beyond the noise, if gradients that aren't sent yet count as sent. With error feedback
+/// only the summation loses anything. Without it, each rank's part and the sum are rounded, to 2^-9 (bf16) or 2^-11
+/// (fp16) of themselves, which is more of the sum if parts cancel. The factor 16 allows for that.
 double compression_bound(Method method) {
   constexpr double kByAddingUp = 1e-5;
   constexpr double kRoundings = 16;

@@ -14,15 +14,16 @@
 
 namespace dptrain::train {
 
-/// A layer under a strategy against the same under `single`.
+/// A layer under a strategy, compared with the same layer under `single`.
 struct VerifiedLayer {
   LayerDifference found;
   NoiseBound allowed = {};
-  bool by_design = false;  ///< it isn't meant to be equal: what it does is no fault
+  bool by_design = false;  ///< a difference is intended and no fault
 
-  /// What is all noise does only where it is no number.
+  /// Whether it differs by more than its bound. A layer that is all noise only diverges if it is NaN.
   bool diverges() const;
-  /// The difference over the bound: how near it is to diverging. 0 of what is all noise.
+  /// The difference over the bound, which shows how near the layer is to diverging. 0 for a layer that is all noise,
+  /// infinity if the difference is NaN.
   double share() const;
 };
 
@@ -36,43 +37,45 @@ struct VerifiedRow {
   Verdict verdict = Verdict::equal;
   std::string reason = {};  ///< why it wasn't compared
   int64_t micro_batches = 1;
-  int shards = 0;                          ///< of the `single` that it was compared with, in bits; 0: none
+  int shards = 0;                          ///< shards of the `single` that it must match bit for bit; 0: none
   std::vector<VerifiedLayer> layers = {};  ///< in the order of trace_differences
 
-  /// The layer that a fault first shows in; where there is no fault, that which first differs by design; null where
-  /// none does.
+  /// The layer in which a fault shows first. If there is no fault, the first layer that differs by design; null if none
+  /// differs.
   const VerifiedLayer* first_divergence() const;
-  /// Of a pass the layer that is nearest to its bound, or farthest beyond; null where it has none.
+  /// The layer of a pass with the largest share of its bound; null if the pass has none.
   const VerifiedLayer* nearest_to_bound(ComparedPass pass) const;
   /// The layers that are all noise.
   std::vector<VerifiedLayer> all_noise() const;
 };
 
-/// Trains every row of the plan for some steps and compares it with `single` of as many micro-batches, layer by layer.
-/// A layer's bound is ten times the noise of `single`: what it changes when samples are computed in another order from
-/// weights that are a rounding off, each; or, where that is more, what it changes in a third order, on one thread, from
-/// weights that are 256 roundings off. Another order alone isn't enough: operators add up samples in double, so that it
-/// often changes nothing, while devices round what they have added up. A gradient that would be zero without rounding,
-/// as that of a bias in front of a batch norm, is all noise (noise_bound.h). With shards the bound is 0. With
-/// `compress` weights and later steps differ by design; the first one's forward pass, loss and gradients don't, where
-/// what isn't sent counts (compression_bound). Throws what a training throws, with the row's name before its sentence;
-/// 79 where `single` diverges.
+/// Trains every row of the plan for some steps and compares it, layer by layer, with `single` of as many micro-batches.
+/// Throws what a training run throws, with the row's name before its sentence; 79 if `single` diverges.
+///
+/// A layer's bound follows from the noise of `single` (noise_bound.h). It is ten times the change when samples are
+/// computed in another order and each weight is one rounding off. If it is larger, the change in a third order, on one
+/// thread and with weights 256 roundings off, is the bound. Another order alone isn't enough: operators sum over
+/// samples in double, so it often changes nothing, while devices round their sums. A gradient that would be zero
+/// without rounding, such as that of a bias before a batch norm, is all noise.
+///
+/// With shards the bound is 0. With `compress`, weights and later steps differ by design. The first step's forward
+/// pass, loss and gradients don't; gradients that aren't sent yet count as sent (compression_bound).
 class Verification {
  public:
   struct Options {
     int64_t steps = 1;
     parallel::PlantedFault planted = parallel::PlantedFault::none;
-    const StopSignal* stop = nullptr;  ///< ends it before the next step
+    const StopSignal* stop = nullptr;  ///< stops before the next step
   };
   Verification(const VerificationPlan& plan, const Options& options);
 
   std::vector<VerifiedRow> run();
 
  private:
-  /// What `single` computes with so many micro-batches and shards, and the bound of each layer.
+  /// The results of `single` with given micro-batches and shards, and the bound of each layer.
   struct Reference {
     Trace trace;
-    std::vector<NoiseBound> bounds;  ///< none with shards: what is compared has the same bits
+    std::vector<NoiseBound> bounds;  ///< empty with shards, where results must match bit for bit
   };
   const Reference& reference(const PlannedRow& row);
   std::vector<NoiseBound> noise_of(const Experiment& single, const Trace& trace) const;

@@ -20,14 +20,14 @@ namespace {
 
 constexpr const char* kFromVerify = "verify";
 
-/// Of a pipeline through all devices.
+/// The pipeline goes through all devices.
 constexpr int kAllDevices = 1;
 
-/// A row of the table. ddp is asked to let parameters be unused: whether they may be is no question of numbers.
+/// A row of the table. ddp always allows unused parameters here, because whether they are allowed changes no numbers.
 struct StandardRow {
   const char* name;
   const char* strategy;      ///< in YAML
-  int pipeline_devices = 0;  ///< kAllDevices, or so many; 0: no pipeline
+  int pipeline_devices = 0;  ///< kAllDevices or a number of devices; 0: no pipeline
   int min_devices = 1;
   bool takes_shards = true;
   int stages_per_device = 1;
@@ -78,13 +78,13 @@ class Planner {
     set(config_, "links=");
     set(config_, "memory_limit=");
     set(config_, "shards=0");
-    // What a trial would choose is one of the rows.
+    // What a trial would choose is already one of the rows.
     if (own_.strategy.trial_steps) {
       set(config_, "strategy=");
       own_ = read(config_, default_name);
     }
     if (own_.split.measured) set(config_, "split=even");
-    // What the list resolves to is read under a strategy that takes any number of devices.
+    // Reads the list under a strategy that takes any number of devices, to resolve it.
     ConfigNode listed = config_;
     set(listed, "strategy=ddp");
     devices_ = static_cast<int>(read(listed, default_name_).devices.size());
@@ -123,12 +123,12 @@ class Planner {
     return planned(row.name, std::move(config), parallel::BatchNormMode::sync);
   }
 
-  /// The configuration's own, where it says more than a name.
+  /// Adds the configuration's own strategy, if it has options.
   void add_own(std::vector<PlannedRow>& rows) const {
     const ConfigNode* strategy = config_.find("strategy");
     if (strategy == nullptr) return;
     const bool has_options = strategy->kind == ConfigNode::Kind::map && strategy->map.size() > 1;
-    // None of the standard rows.
+    // The standard rows don't have it.
     if (!has_options && !own_.strategy.averaging) return;
     if (own_.strategy.name == "single") return;
     ConfigNode config = config_;
@@ -140,11 +140,11 @@ class Planner {
     rows.push_back(planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config),
                            in_step ? parallel::BatchNormMode::sync : parallel::BatchNormMode::local));
     rows.back().compression = own_.strategy.compression;
-    // Gradients of replicas that train by themselves are each one's own.
+    // Replicas that train by themselves each have their own gradients.
     rows.back().differs_by_design = (!in_step && facts_.batch_norms) || own_.strategy.averaging;
   }
 
-  /// `single` with the configuration's shards, and what has to have its bits.
+  /// Adds `single` with the configuration's shards, and the rows that must match it bit for bit.
   void add_sharded(std::vector<PlannedRow>& rows) const {
     if (shards_ == 0) return;
     ConfigNode config = config_;
@@ -161,10 +161,10 @@ class Planner {
     }
   }
 
-  /// The configuration's own kind of batch norms, where replicas have them otherwise.
+  /// Adds a row with the configuration's own kind of batch norms, if it isn't `sync`.
   void add_batch_norm(std::vector<PlannedRow>& rows) const {
     if (!facts_.batch_norms || devices_ < 2 || own_.batch_norm == parallel::BatchNormMode::sync) return;
-    // Its row as configured is of these.
+    // The row "as configured" already has this kind.
     if (own_.strategy.averaging) return;
     ConfigNode config = config_;
     std::string name = own_.strategy.name;

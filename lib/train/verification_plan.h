@@ -10,17 +10,17 @@
 
 namespace dptrain::train {
 
-/// A way to share the steps of an experiment that is to be compared with `single`.
+/// A strategy for the experiment that is compared with `single`.
 struct PlannedRow {
   std::string name;        ///< "ddp, overlap: false"
-  std::string unfit = {};  ///< why it isn't compared; the rest then says nothing
+  std::string unfit = {};  ///< why it can't be compared; the other members then mean nothing
   Experiment experiment = {};
-  /// Micro-batches of `single` whose samples are those that a pass of this strategy sees.
+  /// Micro-batches of the `single` that passes the same samples at a time as this strategy.
   int64_t micro_batches = 1;
-  /// Logical shards of the `single` that it is compared with, whose bits it has to have; 0: none.
+  /// Logical shards of the `single` that it must match bit for bit; 0: none.
   int shards = 0;
   bool differs_by_design = false;
-  /// With `compress` of it later steps differ by design, and in the first one what isn't sent has a meaning.
+  /// With `compress`: later steps differ by design, and the first step keeps gradients that it doesn't send yet.
   parallel::CompressionOptions::Method compression = parallel::CompressionOptions::Method::none;
 };
 
@@ -30,14 +30,16 @@ struct VerificationPlan {
   std::vector<PlannedRow> rows;
 };
 
-/// The strategies that the configuration's devices allow, those that they don't with the reason, and its own where it
-/// gives that options. Batch norms are `sync`; where the configuration has them otherwise, that is a further row. All
-/// of these are without `shards`; where the configuration has them, `single` with them is a further row, and every
-/// strategy that takes them one that is compared with that. Nothing is measured: pipelines are cut as verified_cut.h
-/// says, batches are shared out as written, though not those of pipelines, and `strategy: auto` is the default. Links
-/// and memory limits are left out, which change no number. `default_name` names the experiment where the configuration
-/// doesn't. Throws 78 for mistakes in the configuration and for a model that the data doesn't fit, 71 for a device that
-/// isn't there, and what opening the data throws.
+/// Plans the rows of a verification: the strategies that the configuration's devices allow, those that they don't allow
+/// (with the reason), and the configuration's own strategy if it has options. Throws 78 for mistakes in the
+/// configuration and for a model that the data doesn't fit, 71 for a missing device, and what opening the data throws.
+/// `default_name` names the experiment if the configuration doesn't.
+/// - Batch norms are `sync`. If the configuration has another kind, a further row has that.
+/// - Rows have no `shards`. If the configuration has them, further rows are `single` with shards, and every strategy
+///   that supports them, which is compared with that `single`.
+/// - Nothing is measured. Pipelines are cut as in verified_cut.h, batches are split as written, except for pipelines,
+///   and `strategy: auto` becomes the default strategy.
+/// - Links and memory limits are ignored, because they change no number.
 VerificationPlan plan_verification(const ConfigNode& config, const std::string& default_name);
 
 }  // namespace dptrain::train

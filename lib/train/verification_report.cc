@@ -30,12 +30,12 @@ constexpr const char* kCompressLegend =
     "With compress, forward pass, loss and gradients of the first step are held, the latter with what devices keep of "
     "them for the next step; weights and later steps differ by design.";
 
-/// Of what is all noise so many are named.
+/// The number of all-noise layers that are named.
 constexpr size_t kNamedLayers = 4;
 
 std::string figure(double value) { return fmt::format("{:.1e}", value); }
 
-/// Of all passes.
+/// The layer with the largest share of its bound over all passes.
 const VerifiedLayer* nearest_to_bound(const VerifiedRow& row) {
   const VerifiedLayer* nearest = nullptr;
   for (const ComparedPass pass : kPasses) {
@@ -50,7 +50,7 @@ std::string difference_in(const VerifiedRow& row, ComparedPass pass) {
   return layer == nullptr ? "-" : figure(layer->found.difference);
 }
 
-/// Whether some of its layers are meant to be equal and others aren't, as with `compress`.
+/// Whether some layers are meant to be equal and others aren't, as with `compress`.
 bool is_held_in_part(const VerifiedRow& row) {
   return std::ranges::any_of(row.layers, &VerifiedLayer::by_design) &&
          !std::ranges::all_of(row.layers, &VerifiedLayer::by_design);
@@ -74,7 +74,7 @@ std::string first_divergence(const VerifiedRow& row, const VerifiedLayer& layer)
                      figure(layer.found.difference), figure(layer.allowed.bound));
 }
 
-/// A sentence on the layers that can't fail; rows that were compared with the same have the same.
+/// A sentence about the layers that can't fail; it is the same for rows that were compared with the same `single`.
 std::string noise_sentence(const VerifiedRow& row) {
   const std::vector<VerifiedLayer> noise = row.all_noise();
   std::string names;
@@ -88,8 +88,8 @@ std::string noise_sentence(const VerifiedRow& row) {
                      noise.size() == 1 ? "is" : "are", names);
 }
 
-/// Those with `shards`, or without where it is 0. The former are a table of its own, whose first column's header says
-/// what their names end with, so that both fit a terminal.
+/// The columns of the rows with `shards`, or without if it is 0. Rows with shards have their own table. The header of
+/// its first column has the common ending of their names, so that both tables fit a terminal.
 std::vector<TableColumn> columns_of(const std::vector<VerifiedRow>& rows, int shards) {
   const std::string ending = shards > 0 ? fmt::format(", shards: {}", shards) : "";
   const std::string header = "strategy" + ending;
@@ -113,7 +113,7 @@ std::vector<TableColumn> columns_of(const std::vector<VerifiedRow>& rows, int sh
   return columns;
 }
 
-/// No number of JSON where it isn't finite.
+/// A JSON number, or null if the value isn't finite.
 ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
 
 ordered_json layer_json(const VerifiedLayer* layer) {
@@ -156,7 +156,7 @@ std::string VerificationReport::text(int width) const {
   text += "\n" + wrapped(kLegend, width);
   if (with_shards != rows.end()) text += "\n" + wrapped(kShardsLegend, width);
   if (std::ranges::any_of(rows, is_held_in_part)) text += "\n" + wrapped(kCompressLegend, width);
-  std::set<int64_t> told;  // micro-batches
+  std::set<int64_t> told;  // micro-batches of the noise already reported
   for (const VerifiedRow& row : rows)
     if (!row.all_noise().empty() && told.insert(row.micro_batches).second)
       text += "\n" + wrapped(noise_sentence(row), width);

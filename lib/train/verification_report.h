@@ -7,7 +7,7 @@
 
 namespace dptrain::train {
 
-/// What is told of a verification.
+/// The contents of a verification's report.
 struct VerificationReport {
   std::vector<VerifiedRow> rows;
   int64_t steps = 1;
@@ -16,7 +16,7 @@ struct VerificationReport {
   std::string text(int width) const;
   /// One document; docs/verify.schema.json is its schema.
   std::string json() const;
-  /// A sentence for each strategy that diverges: where first, and how far.
+  /// One sentence for each strategy that diverges: the first place and the difference.
   std::vector<std::string> failures() const;
 };
 

@@ -8,7 +8,7 @@
 namespace dptrain::train {
 namespace {
 
-/// Where each stage begins, of `count` things that are dealt out evenly.
+/// The first of each stage's things, if `count` things are dealt out evenly.
 std::vector<int> even_begins(int count, int stages) {
   std::vector<int> begins;
   for (int s = 0; s < stages; ++s) begins.push_back(s * count / stages);

@@ -4,9 +4,10 @@
 
 namespace dptrain::train {
 
-/// How many of a model's units each of `stages` gets where a pipeline is verified: as many as the others, or, where one
-/// would then have no parameter, which would hide what is wrong with its gradients, as many that have some; those
-/// without follow the one before. `has_parameters`: by unit, at least as many as stages.
+/// The number of a model's units in each of `stages` stages of a verified pipeline. By default units are dealt out
+/// evenly. If a stage would then have no parameter, which would hide faults in its gradients, the units with parameters
+/// are dealt out evenly instead, and each unit without parameters follows the one before. `has_parameters`: by unit, at
+/// least `stages` of them.
 std::vector<int> verified_cut(const std::vector<bool>& has_parameters, int stages);
 
 }  // namespace dptrain::train

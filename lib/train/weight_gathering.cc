@@ -10,7 +10,7 @@ namespace {
 
 using parallel::WeightDigests;
 
-/// A line for each rank: its kind of device, and of each weight digest and name.
+/// One line per rank: its kind of device, and the digest and name of each weight.
 std::string text_of(const std::vector<WeightDigests>& by_rank) {
   std::string text;
   for (const WeightDigests& of_rank : by_rank) {

@@ -7,7 +7,8 @@
 
 namespace dptrain::train {
 
-/// The digests of all processes' ranks, by rank of the world, on the main one; elsewhere nothing. All of them call it.
+/// Gathers the digests of all processes' ranks, by rank of the world, on the main process; the other processes get
+/// nothing. All processes must call it.
 std::vector<parallel::WeightDigests> gather_weight_digests(ProcessGroup& group,
                                                            const std::vector<parallel::WeightDigests>& own);
 

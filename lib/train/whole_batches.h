@@ -9,10 +9,10 @@
 
 namespace dptrain::train {
 
-/// A training's batches without those that are short at an epoch's end, for what compares steps with each other.
+/// A training run's batches without the short ones at an epoch's end, so that steps can be compared.
 class WholeBatches {
  public:
-  /// `loader` outlives it, and is used by nobody else.
+  /// `loader` must outlive this object, and nobody else may use it.
   WholeBatches(BatchLoader& loader, const Experiment& experiment, const Dataset& data)
       : loader_(loader), whole_(std::min(experiment.batch_size, data.samples())) {}
 
@@ -25,12 +25,12 @@ class WholeBatches {
     }
     return batch;
   }
-  /// Of the batch that came last, from 1.
+  /// The epoch of the last batch, from 1.
   int64_t epoch() const { return epoch_; }
 
  private:
   BatchLoader& loader_;
-  int64_t whole_;  ///< samples of a batch that isn't short
+  int64_t whole_;  ///< samples of a whole batch
   int64_t epoch_ = 0;
 };
 
