@@ -136,8 +136,8 @@ class JobSession {
   std::optional<WorldShape> shape_;  ///< of the processes that train, once it is agreed on
   std::unique_ptr<ProcessExchange> exchange_;
   std::unique_ptr<JobWatchdog> watchdog_;
-  std::unique_ptr<ProcessGroup>
-      group_;  ///< of all processes, then of those that train; null in a process that doesn't train
+  /// Of all processes, then of those that train; null in a process that doesn't train.
+  std::unique_ptr<ProcessGroup> group_;
   std::unique_ptr<ProcessGroup> everyone_;  ///< of all processes, if some of them don't train
   parallel::StoreRoles roles_;
   std::shared_ptr<parallel::StoreLinks> store_links_;

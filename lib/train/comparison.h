@@ -72,8 +72,8 @@ class Comparison {
   std::vector<std::vector<std::unique_ptr<RunDirectory>>> directories_;  ///< by run and repetition
   std::vector<std::unique_ptr<RunDirectory>> stale_;                     ///< that only an earlier comparison had
   std::vector<RunFigures> figures_;                                      ///< by run
-  std::map<std::filesystem::path, std::filesystem::path>
-      weights_;  ///< files of the weights to begin from, by the path that the user named
+  /// Files of the weights to begin from, by the path that the user named.
+  std::map<std::filesystem::path, std::filesystem::path> weights_;
 };
 
 }  // namespace dptrain::train

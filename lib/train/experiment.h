@@ -54,8 +54,8 @@ struct Experiment {
   ops::Augmentations augmentations;  ///< for training samples
   std::vector<DeviceId> devices;
   std::vector<int> threads;  ///< CPU threads by device
-  std::vector<int>
-      devices_of_processes;  ///< the number of devices of each process of the job; one entry if there is no job
+  /// The number of devices of each process of the job; one entry if there is no job.
+  std::vector<int> devices_of_processes;
   /// The job, if it has several processes. It outlives everything that is made from this.
   const TrainingJob* job = nullptr;
   parallel::StrategySpec strategy;

@@ -55,9 +55,10 @@ int read_shards(ConfigReader& config, const Experiment& experiment) {
   if (experiment.strategy.is_pipeline() || experiment.strategy.deals_out_weights)
     return refuse(fmt::format("strategy '{}' has no shards", experiment.strategy.name), fmt::format("{}", shards),
                   "choose single, data_parallel, ddp or kvstore");
-  for (const auto& [option, value] : config.resolved_options("strategy"))
-    if (option == "compress" && value != "none")
-      return refuse("gradients are compressed by device, expected compress: none", value, "leave one of them out");
+  const auto compression = experiment.strategy.compression;
+  if (compression != parallel::CompressionOptions::Method::none)
+    return refuse("gradients are compressed by device, expected compress: none",
+                  parallel::compression_name(compression), "leave one of them out");
   return static_cast<int>(shards);
 }
 

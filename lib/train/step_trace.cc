@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ops/reorder.h"
+#include "parallel/gradient_compression.h"
 #include "train/initial_weights.h"
 #include "train/nudged_weights.h"
 #include "train/strategy_context.h"
@@ -93,20 +94,6 @@ void reorder(Batch& batch, const TraceOptions& options, const Experiment& experi
                                {.augmentations = experiment.augmentations, .epoch = epoch});
 }
 
-/// By parameter, the sum of all ranks' "residual.RANK.NAME", scaled like gradients in fp16.
-std::map<std::string, std::vector<float>> unsent_of(const parallel::TrainingState& state) {
-  constexpr std::string_view kPrefix = "residual.";
-  const double scale = state.loss_scale ? state.loss_scale->scale : 1;
-  std::map<std::string, std::vector<float>> sums;
-  for (const nn::NamedValues& tensor : state.compression) {
-    if (!tensor.name.starts_with(kPrefix)) continue;
-    std::vector<float>& sum = sums[tensor.name.substr(tensor.name.find('.', kPrefix.size()) + 1)];
-    sum.resize(tensor.values.size());
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<float>(scale * tensor.values[i]);
-  }
-  return sums;
-}
-
 }  // namespace
 
 Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOptions& options) {
@@ -132,7 +119,7 @@ Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOp
     trace.steps.push_back(recorder.take_step());
     trace.steps.back().score = scores.back();
     trace.steps.back().numbers = numbers;
-    if (options.unsent && step == 1) trace.steps.back().unsent = unsent_of(strategy->training_state());
+    if (options.unsent && step == 1) trace.steps.back().unsent = parallel::unsent_gradients(strategy->training_state());
   }
   trace.state = strategy->state_dict();
   return trace;

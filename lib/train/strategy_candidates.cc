@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "config/config_document.h"
-#include "config/yaml_events.h"
 #include "config/yaml_scalar.h"
 #include "parallel/pipeline_schedule.h"
 #include "train/model_facts.h"
@@ -56,18 +55,6 @@ std::vector<std::string> written_list(const ConfigNode& config) {
   return list;
 }
 
-/// The value of a strategy's option; "" if it isn't written.
-std::string option_of(const std::string& strategy, const char* option) {
-  const ConfigNode parsed = parse_yaml_value(strategy, kFromAuto, kFromAuto);
-  const ConfigNode* value = parsed.find(option);
-  return value != nullptr ? value->text() : "";
-}
-
-bool is_compressed(const std::string& strategy) {
-  const std::string compress = option_of(strategy, "compress");
-  return !compress.empty() && compress != "none";
-}
-
 StrategyCandidate candidate(const ConfigNode& config, const Experiment& written, const std::string& strategy,
                             const ModelFacts& facts) {
   StrategyCandidate made{.trial = {.strategy = strategy, .split = written_split(config).value_or("even")}};
@@ -83,9 +70,9 @@ StrategyCandidate candidate(const ConfigNode& config, const Experiment& written,
     made.trial.reason = "not tried: its batch statistics would be of micro-batches";
   else if (made.experiment.strategy.averaging)
     made.trial.reason = "not tried: weights that are averaged now and then would change what is trained";
-  else if (is_compressed(strategy))
+  else if (made.experiment.strategy.compression != parallel::CompressionOptions::Method::none)
     made.trial.reason = "not tried: compressed gradients would change what is trained";
-  else if (option_of(strategy, "overlap") == "next_forward")
+  else if (made.experiment.strategy.defers_updates)
     made.trial.reason = "not tried: trials time single steps, and its updates are made in the next one";
   return made;
 }
