@@ -8,30 +8,31 @@
 
 namespace dptrain::parallel {
 
-/// How one rank's gradients of a bucket become the sum over all ranks, step after step. Every rank has one for the same
-/// bucket and calls it alike; the three calls of a step come in this order, those of other buckets between them.
+/// Turns one rank's gradients of a bucket into their sum over all ranks, step after step. Every rank has a BucketSum
+/// for the same bucket and makes the same calls. In a step `start`, `go_on` and `finish` are called in this order;
+/// calls for other buckets may come between them.
 class BucketSum {
  public:
   virtual ~BucketSum() = default;
-  /// The gradients are complete: begins to exchange them. They must not be touched until `finish` has returned.
+  /// Starts to exchange the gradients, which are complete. They must not be touched until `finish` has returned.
   virtual void start() = 0;
-  /// A later bucket has been started: what follows on the first exchange may be begun.
+  /// Called when a later bucket has been started. A sum with several exchanges may start its next exchange here.
   virtual void go_on() {}
-  /// Blocks until the gradients are the sum.
+  /// Blocks until the gradients are the sum over all ranks.
   virtual void finish() = 0;
 };
 
-/// The sum as it is: by an all-reduce, or by a reduce to the owner of each part.
+/// Sums gradients uncompressed, by an all-reduce or by a reduce to the owner of each part.
 class PlainSum final : public BucketSum {
  public:
-  /// Elements [begin, end) of the model's gradients.
+  /// Elements [begin, end) of the model's gradients, and the rank that gets their sum.
   struct Part {
     int64_t begin = 0;
     int64_t end = 0;
     int owner = kEverybody;
   };
   static constexpr int kEverybody = -1;
-  /// `priority`: of its all-reduces, as the communicator has it.
+  /// `priority`: priority of the all-reduces; see Communicator::start_prioritized_all_reduce.
   PlainSum(const nn::Model& model, Communicator& communicator, std::vector<Part> parts, int priority = 0);
 
   void start() override;

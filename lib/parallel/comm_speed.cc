@@ -21,14 +21,14 @@ namespace {
 constexpr CommKind kKinds[] = {CommKind::all_reduce, CommKind::reduce_scatter, CommKind::all_gather, CommKind::reduce,
                                CommKind::broadcast};
 
-/// Bytes of the last level cache; where the system doesn't say, a large one's.
+/// Bytes of the last level cache; if the system doesn't say, the size of a large one.
 int64_t cache_bytes() {
   constexpr int64_t kLarge = int64_t{64} << 20;
   const int64_t level3 = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   return level3 > 0 ? level3 : kLarge;
 }
 
-/// Of buffers, which small messages would otherwise need millions of to fill a cache.
+/// Limit of the number of buffer sets: small messages would need millions of sets to fill a cache.
 constexpr int64_t kMostSets = 4096;
 
 /// One rank's buffers and calls.
@@ -36,14 +36,14 @@ class Caller {
  public:
   Caller(Device& device, Communicator& communicator, int64_t bytes)
       : device_(device), communicator_(communicator), ranks_(communicator.size()) {
-    // Whole parts for every rank.
+    // A multiple of the number of ranks, so that every rank's part has the same size.
     elements_ = std::max<int64_t>(1, bytes / 4 / ranks_) * ranks_;
     const int64_t at_once = 2 * 4 * elements_ * ranks_;
     const int64_t sets = std::min(1 + 2 * cache_bytes() / at_once, kMostSets);
     for (int64_t set = 0; set < sets; ++set) sets_.push_back({.from = buffer(), .to = buffer()});
   }
 
-  /// What this rank hands to the collective.
+  /// Returns what this rank passes to the collective.
   CommCall call(CommKind kind) {
     const Set& set = next();
     const auto whole = [&](const Tensor& tensor) {
@@ -68,7 +68,7 @@ class Caller {
     }
     device_.synchronize();
   }
-  /// Copies so many bytes from one buffer to another, again and again where they are more than one holds.
+  /// Copies `bytes` from one buffer to another. If that is more than a buffer holds, it takes several copies.
   void copy(int64_t bytes) {
     while (bytes > 0) {
       const Set& set = next();
@@ -95,11 +95,11 @@ class Caller {
   int64_t turn_ = 0;
 };
 
-/// When one rank has begun its calls of a kind, which it makes together with all others, and ended them.
+/// When one rank began and ended its calls of one kind, which it makes together with all other ranks.
 struct Spans {
   std::vector<Clock::time_point> begun, ended;
 
-  /// Makes a call that begins once all ranks are there.
+  /// Makes a call that begins once all ranks have arrived.
   void add(Communicator& communicator, const std::function<void()>& call) {
     communicator.barrier();
     begun.push_back(Clock::now());
@@ -108,8 +108,8 @@ struct Spans {
   }
 };
 
-/// Of each call, until the last of a process's ranks was done: from the first one on, as one that has to wait for a
-/// core begins late.
+/// Returns the time of each call over the ranks of a process, from the first rank's begin to the last rank's end. A
+/// rank that waits for a core begins late, so its own begin would hide that wait.
 std::vector<float> seconds_of_process(const std::vector<Spans>& ranks) {
   std::vector<float> seconds;
   for (size_t call = 0; call < ranks.front().begun.size(); ++call) {
@@ -123,9 +123,10 @@ std::vector<float> seconds_of_process(const std::vector<Spans>& ranks) {
   return seconds;
 }
 
-/// Of the slowest process in each call: the median; 0 of none. All ranks call this, whose clocks aren't one.
+/// Returns the median over calls of the slowest process's time; 0 without calls. All ranks call it. Processes have
+/// different clocks, so they exchange durations.
 double median_of_slowest(const std::vector<Spans>& ranks, Communicator& over_host) {
-  over_host.barrier();  // until all have written theirs
+  over_host.barrier();  // until all ranks of the process have written their times
   std::vector<float> own = seconds_of_process(ranks);
   if (own.empty()) return 0;
   const auto calls = static_cast<int64_t>(own.size());
@@ -138,13 +139,13 @@ double median_of_slowest(const std::vector<Spans>& ranks, Communicator& over_hos
   return median(std::move(slowest));
 }
 
-/// Nothing where it was stopped.
+/// Returns nothing if the measurement was stopped.
 std::optional<CommSpeed> measured(RankTeam& team, CommKind kind, int64_t bytes, const CommSpeedOptions& options) {
   const int ranks = team.world_size();
   CommSpeed speed{.kind = kind};
   std::atomic<bool> is_stopped = false;
   std::vector<Spans> calls(static_cast<size_t>(team.size())), copied(calls.size());
-  // Beside a GPU memcpy is no measure, and all ranks time the same.
+  // A memcpy is no measure for a GPU, and all ranks must time the same calls.
   bool copies = true;
   for (int rank = 0; rank < ranks; ++rank) copies &= team.kind(rank) == DeviceKind::cpu;
   team.run(fmt::format("measuring {}", comm_kind_name(kind)), [&](int rank) {
@@ -155,7 +156,7 @@ std::optional<CommSpeed> measured(RankTeam& team, CommKind kind, int64_t bytes, 
     for (int r = 0; r < ranks; ++r) sent += sent_bytes(sample, r, ranks);
     const auto own = static_cast<size_t>(rank);
     for (int i = 0; i < options.repeats; ++i) {
-      // The first rank decides for all.
+      // The first rank decides for all ranks.
       float stops = team.is_first(rank) && options.stopped && options.stopped() ? 1 : 0;
       over_host.broadcast({.data = &stops, .elements = 1, .dtype = DType::f32}, 0);
       if (stops != 0) {

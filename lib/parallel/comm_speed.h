@@ -9,16 +9,16 @@
 
 namespace dptrain::parallel {
 
-/// How long a collective took, and copying as many bytes beside it.
+/// The time of one collective, and of copying as many bytes as it sends.
 struct CommSpeed {
   CommKind kind = CommKind::all_reduce;
-  int64_t bytes = 0;   ///< of each rank's buffer
-  double seconds = 0;  ///< until the last rank is done; median
-  /// Of a memcpy, by all ranks at once, of the bytes that the collective sends; 0 where one is a GPU.
+  int64_t bytes = 0;   ///< bytes of each rank's buffer
+  double seconds = 0;  ///< median time until the last rank is done
+  /// Time of a memcpy of the bytes that the collective sends, by all ranks at once; 0 if any rank's device is a GPU.
   double copy_s = 0;
-  int64_t sent_bytes = 0;  ///< over all ranks
+  int64_t sent_bytes = 0;  ///< payload bytes, summed over ranks
 
-  /// Of the payload, summed over ranks.
+  /// Payload bytes per second, summed over ranks.
   double sent_bytes_per_s() const { return static_cast<double>(sent_bytes) / seconds; }
   double copies() const { return copy_s > 0 ? seconds / copy_s : 0; }
 };
@@ -26,15 +26,18 @@ struct CommSpeed {
 struct CommSpeedOptions {
   std::vector<int64_t> bytes = {};
   int repeats = 20;
-  /// Asked between two calls, on a thread of the world's first rank: whether to measure no more. May be empty.
+  /// Called between two measured calls, on a thread of the world's first rank; true ends the measurement. May be empty.
   std::function<bool()> stopped = {};
 };
 
-/// Measures all_reduce, reduce_scatter, all_gather, reduce and broadcast of f32 over the ranks of a team's world, each
-/// in turns with copies of as many bytes by the same threads. The buffers of successive calls are others, together
-/// twice the last level cache of this machine or more, so that all of them come from memory, unless that takes
-/// thousands of them. Where it was stopped, what was measured until then. All processes of the world call it alike, and
-/// have the same times.
+/// Measures all_reduce, reduce_scatter, all_gather, reduce and broadcast of f32 over the ranks of a team's world. Calls
+/// of each collective alternate with copies of as many bytes by the same threads.
+///
+/// Successive calls use different buffers, so that the data comes from memory. Together the buffers take at least twice
+/// this machine's last level cache, unless that needs thousands of them.
+///
+/// If `stopped` returns true, the result holds what was measured until then. All processes of the world make the same
+/// call and get the same times.
 std::vector<CommSpeed> measure_comm(RankTeam& team, const CommSpeedOptions& options);
 
 }  // namespace dptrain::parallel

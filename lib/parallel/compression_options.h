@@ -4,18 +4,18 @@
 
 namespace dptrain::parallel {
 
-/// How gradients, or how far weights have come, are made smaller before ranks exchange them.
+/// How ranks compress what they exchange: gradients, or the distance of weights from the last mean.
 struct CompressionOptions {
   enum class Method { none, bf16, fp16, powersgd, two_bit };
   Method method = Method::none;
-  int rank = 4;          ///< of powersgd: columns of the factors that stand for a matrix
-  double threshold = 1;  ///< of two_bit: what is sent of a value, by the root mean square of its tensor's
+  int rank = 4;          ///< powersgd only: columns of the factors that replace a matrix
+  double threshold = 1;  ///< two_bit only: the magnitude that is sent, as a multiple of the tensor's root mean square
 };
 
-/// As configurations name it.
+/// The name of a method in configurations.
 const char* compression_name(CompressionOptions::Method method);
 
-/// Reads the key `compress` among a strategy's options. A method that so many devices can't use is a mistake.
+/// Reads the key `compress` among a strategy's options. Reports a mistake if `devices` are too many for the method.
 CompressionOptions read_compression(ConfigReader& strategy, int devices);
 
 }  // namespace dptrain::parallel

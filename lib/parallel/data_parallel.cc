@@ -8,7 +8,7 @@
 namespace dptrain::parallel {
 namespace {
 
-/// What a rank without samples takes part with: no elements, of the type that the others send.
+/// The buffer of a rank without samples: no elements, in the type that the other ranks send.
 CommBuffer nothing(DType dtype) { return {.dtype = dtype}; }
 
 }  // namespace
@@ -45,7 +45,7 @@ void DataParallel::replicate(int rank) {
 
 void DataParallel::share_weights(int rank) {
   replicate(rank);
-  // The processes made the same updates; only the running statistics of the batch norms are each one's own.
+  // All processes make the same updates. Only the running statistics of the batch norms differ between processes.
   if (team().spans_processes()) broadcast_from_first(rank, replica(rank).model().running_states());
 }
 
@@ -75,7 +75,7 @@ std::vector<Device*> DataParallel::batch_devices() {
 
 BatchSplit DataParallel::batch_split() {
   if (replica(0).has_shards()) return ReplicatedStrategy::batch_split();
-  // A process's part is what its ranks share.
+  // A process gets one part of the batch, which its ranks share.
   std::vector<int64_t> weights;
   auto rank = split().weights().begin();
   for (const int of_process : ranks_of_processes_) {
@@ -155,9 +155,10 @@ void DataParallel::communicate(int rank, const std::function<void()>& transfer) 
 
 ModelSamples DataParallel::scattered(int rank, const BatchPart& whole, const BatchPart& share, const PartPlace& place) {
   Replica& own = replica(rank);
-  // Text is a few numbers, which come to every device from the host.
+  // Text is a few numbers, so every device gets its own directly from the host.
   if (whole.dataset == nullptr) return share.samples() > 0 ? own.reader().samples_of(share, place) : ModelSamples();
-  // A CPU worker's lie on it, a GPU decodes its own. Plain, so that devices of all kinds can exchange them.
+  // A CPU worker has the images already; a GPU decodes its own. The plain layout lets devices of all kinds exchange
+  // them.
   Tensor images;
   if (rank == 0)
     images =

@@ -14,7 +14,7 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Of what is refused so many are named.
+/// Limit of the names in the error message.
 constexpr size_t kNamedParameters = 4;
 
 [[noreturn]] void refuse_unused(const std::vector<const Parameter*>& parameters) {
@@ -30,7 +30,7 @@ constexpr size_t kNamedParameters = 4;
 
 ReplicaDuties duties_of(int world_rank, const StrategyContext& context, const Ddp::Options& options) {
   ReplicaDuties duties{.updates = !options.shard_optimizer, .averages = world_rank == 0};
-  // Dealt out and compressed gradients are seen as a whole, and so are those that are summed between recorded parts.
+  // Sharded and compressed gradients are needed in one piece, and so are gradients summed between recorded sections.
   const bool by_buckets =
       !options.shard_optimizer && options.compress.method == CompressionOptions::Method::none &&
       std::ranges::all_of(context.team.devices, [](const DeviceId& id) { return id.kind == DeviceKind::cpu; });
@@ -132,7 +132,7 @@ void Ddp::give_step(const RankStep& step) {
     reduce_unrecorded(rank, parts);
     update(rank);
   } else if (sums_between_parts_) {
-    // Ranks meet between two parts, which GPUs record.
+    // GPUs record their work, so ranks sum between two recorded sections.
     own.run_section(StepRecorder::Section::passes, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
     {
       const InPhase communicating(own.clock(), Phase::communication);

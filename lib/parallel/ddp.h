@@ -11,19 +11,22 @@
 
 namespace dptrain::parallel {
 
-/// Distributed data parallel: a rank a device, each with its part of the batch, its own replica and optimizer.
-/// Gradients are summed over the ranks bucket by bucket while backward still runs; every rank then makes the same
-/// update. Or, with `shard_optimizer`, gradients are summed where their range of the weights is updated, on one rank
-/// each, which alone has optimizer state for it (ZeRO's first stage: Rajbhandari et al., 2020).
+/// Distributed data parallel: one rank per device, each with its part of the batch, its own replica and its own
+/// optimizer. Gradients are summed over the ranks bucket by bucket while backward still runs. Every rank then makes the
+/// same update.
+///
+/// With `shard_optimizer` each rank owns a range of the weights. Gradients of a range are summed on its owner, which
+/// alone has optimizer state for the range and updates it (ZeRO stage 1: Rajbhandari et al., 2020).
 class Ddp final : public ReplicatedStrategy {
  public:
   struct Options {
     BucketOptions buckets = {};
-    /// Parameters that a step's losses don't depend on have a gradient of zero; otherwise they end the training, by
-    /// name.
+    /// If true, parameters that a step's losses don't depend on get a gradient of zero. If false, they end the run with
+    /// an error that names them.
     bool find_unused = false;
     bool shard_optimizer = false;
-    /// Of gradients on their way; on one device, where they go nowhere, there is none. Not with shard_optimizer.
+    /// Compression of the gradients that ranks exchange. One device exchanges none, so it compresses nothing. Not with
+    /// shard_optimizer.
     CompressionOptions compress = {};
   };
   Ddp(const StrategyContext& context, const Options& options);
@@ -40,40 +43,40 @@ class Ddp final : public ReplicatedStrategy {
   std::vector<nn::NamedValues> dealt_out_state(int rank) override;
   void restore_dealt_out(int rank, const TrainingState& state) override;
   std::vector<nn::NamedValues> compression_state(int rank) override;
-  /// Of ranks whose sums are part of what is recorded.
+  /// Lets ranks whose sums can be recorded agree on when to record them.
   void agree_on_recording();
   void defer_updates();
   void start_compression(const StrategyContext& context, const CompressionOptions& compress,
                          const BucketOptions& buckets);
   void give_step(const RankStep& step);
-  /// A step whose update the next one's forward pass makes.
+  /// Makes a step whose update runs in the next step's forward pass.
   void step_with_deferred_update(int rank, const StepParts& parts);
-  /// What follows on complete sums, to the end of a step on the device.
+  /// Does the rest of a step on the device, once its sums are complete.
   void update(int rank);
-  /// Forward and backward of a rank.
+  /// Runs a rank's forward and backward; `ready` is called for each parameter whose gradient is complete.
   void compute(int rank, const StepParts& parts, const GradientReadyHook& ready);
-  /// The same, with sums of buckets of gradients started as they are completed.
+  /// Runs forward and backward, and starts the sum of each bucket once its gradients are complete.
   void start_in_buckets(int rank, const StepParts& parts);
-  /// The same, and ended.
+  /// Does the same as `start_in_buckets`, then waits for all sums.
   void reduce_in_buckets(int rank, const StepParts& parts);
-  /// Buckets of gradients that are all there.
+  /// Sums all buckets; all gradients must be complete.
   void reduce_all_buckets(int rank);
-  /// Before and after the first sums between recorded sections; see wait_until_all_idle.
+  /// Called before and after the first sums between recorded sections; see wait_until_all_idle.
   void wait_until_idle(int rank);
-  /// Whether sums may be part of what a rank records.
+  /// Whether a rank's sums may be recorded with its work.
   bool records_sums(int rank);
-  /// As reduce_in_buckets, for sums that can't be recorded: where ranks record, all buckets are reduced after what is
-  /// recorded.
+  /// Computes and sums gradients when sums can't be recorded. If ranks record their work, all buckets are summed after
+  /// the recorded section; else as in `reduce_in_buckets`.
   void reduce_unrecorded(int rank, const StepParts& parts);
 
   bool find_unused_;
-  std::vector<std::unique_ptr<GradientCompression>> compressions_;  ///< by rank; empty where there is none
+  std::vector<std::unique_ptr<GradientCompression>> compressions_;  ///< by rank; empty without compression
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
-  std::vector<std::unique_ptr<OwnedUpdates>> updates_;     ///< by rank; empty where every rank updates everything
-  std::vector<std::unique_ptr<DeferredUpdate>> deferred_;  ///< by rank; empty where steps end with their update
-  /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.
+  std::vector<std::unique_ptr<OwnedUpdates>> updates_;     ///< by rank; empty if every rank updates all weights
+  std::vector<std::unique_ptr<DeferredUpdate>> deferred_;  ///< by rank; empty if steps end with their update
+  /// Some rank's device can record its work. Sums that can't be recorded then run between two recorded sections.
   bool sums_between_parts_ = false;
-  std::vector<char> has_summed_;  ///< by rank, between recorded parts
+  std::vector<char> has_summed_;  ///< by rank: whether it has summed between recorded sections before
   RecordedExchanges recorded_;
   StepsUnderWay steps_;
 };

@@ -11,7 +11,7 @@
 namespace dptrain::parallel {
 namespace {
 
-/// With `inside: data_parallel` only the first device of a process is a rank: refuses options of ranks.
+/// Refuses options of ranks: with `inside: data_parallel` only the first device of a process is a rank.
 void refuse_inside(ConfigReader& options, const Ddp::Options& ddp) {
   const BucketOptions usual;
   const auto refuse = [&](const char* key, const std::string& got) {

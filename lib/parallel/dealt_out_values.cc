@@ -47,7 +47,7 @@ void DealtOutValues::take(const Parameter& parameter, const std::function<Tensor
   for (const Part& part : parts_of(parameter)) {
     if (ranges_[part.range].owner != communicator_.rank()) continue;
     if (!flat.defined()) flat = values();
-    // What pads a parameter is no part of its values.
+    // Padding after a parameter isn't part of its values.
     const Part there{.range = part.range, .begin = part.begin, .end = std::min(part.end, first + flat.elements())};
     if (there.begin >= there.end) continue;
     own_part(there, own).copy_from(flat.window(there.begin - first, {there.end - there.begin}, Layout::plain));

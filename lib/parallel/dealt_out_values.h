@@ -10,26 +10,28 @@
 
 namespace dptrain::parallel {
 
-/// Values that lie as a model's trained weights do and that ranks have in ranges, each its own: read and written
-/// parameter by parameter, so that nobody needs memory for all of them. One end for each rank, used by its thread.
+/// Values laid out as a model's trained weights and divided into ranges, each stored by one rank. They are read and
+/// written one parameter at a time, so that no rank needs memory for all of them. Every rank has its own
+/// DealtOutValues, which the rank's thread uses.
 class DealtOutValues {
  public:
-  /// `ranges`: all elements in order.
+  /// `ranges`: cover all elements, in order.
   DealtOutValues(const nn::Model& model, Communicator& communicator, std::vector<OwnedRange> ranges)
       : model_(model), communicator_(communicator), ranges_(std::move(ranges)) {}
 
   const std::vector<OwnedRange>& ranges() const { return ranges_; }
 
-  /// The values of a range that this rank owns, flat.
+  /// Returns the flat values of a range that this rank owns.
   using OwnValues = std::function<Tensor(size_t range)>;
-  /// A parameter's values, as it lies, on rank 0; undefined elsewhere. Every rank calls it. Blocks.
+  /// Returns a parameter's values, in its shape and layout, on rank 0; an undefined tensor on the other ranks. Every
+  /// rank calls it. Blocks.
   Tensor gather(const Parameter& parameter, const OwnValues& own) const;
-  /// Makes a rank's part of these its own; `values`: all that the parameter has in memory, flat, asked for where the
-  /// rank owns some of it.
+  /// Copies this rank's part of a parameter's values into the ranges that it owns. `values` returns the parameter's
+  /// values as one flat tensor in memory order; it is called only if the rank owns some of the parameter.
   void take(const Parameter& parameter, const std::function<Tensor()>& values, const OwnValues& own) const;
 
  private:
-  /// What a range has of a parameter: its elements [begin, end) of the flat buffers.
+  /// Elements [begin, end) of the flat buffers that belong to both a parameter and a range.
   struct Part {
     size_t range;
     int64_t begin;

@@ -8,7 +8,7 @@ namespace dptrain::parallel {
 
 void DeferredUpdate::begin() {
   DPTRAIN_CHECK(left_ == 0, "an update begins while {} buckets of the last one are left", left_);
-  // Values alone: what a GPU would read of the step is overwritten when the next one begins.
+  // Only the numbers in `step_` are used later. Its tensors, which a GPU would read, change when the next step begins.
   step_ = replica_.optimizer_step();
   left_ = buckets_.count();
 }

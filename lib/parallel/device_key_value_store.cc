@@ -32,7 +32,7 @@ void DeviceKeyValueStore::update(const optim::OptimizerStep& step, optim::LossSc
 }
 
 void DeviceKeyValueStore::restore(const std::vector<nn::NamedValues>& state) {
-  // Every rank's model has the weights already.
+  // Every rank's model already has the weights.
   if (!state.empty()) updates_->load_state(state);
 }
 

@@ -5,8 +5,8 @@
 
 namespace dptrain::parallel {
 
-/// A store on the ranks' devices: each key lives on one of them, in the weights and gradients that its model has
-/// anyway, beside the optimizer's state.
+/// A store on the ranks' devices. Each key is stored on one of them, in the weights and gradients that the device's
+/// model holds anyway, and beside the optimizer's state.
 class DeviceKeyValueStore final : public KeyValueStore {
  public:
   DeviceKeyValueStore(const StoreContext& context, Placement placement);
@@ -23,7 +23,7 @@ class DeviceKeyValueStore final : public KeyValueStore {
 
   StoreContext context_;
   Placement placement_;
-  std::optional<OwnedUpdates> updates_;  ///< over a range for each key
+  std::optional<OwnedUpdates> updates_;  ///< has one range for each key
 };
 
 }  // namespace dptrain::parallel

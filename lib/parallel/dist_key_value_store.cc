@@ -9,7 +9,8 @@
 namespace dptrain::parallel {
 namespace {
 
-/// The gradient is left alone until all of a step are waited for together, in `update`.
+/// The work of a push, whose `wait` returns at once: `update` waits for all pushes of a step together. No gradient is
+/// touched before that.
 class PushedWork final : public CommWork {
  public:
   void wait() override {}
@@ -45,7 +46,7 @@ std::unique_ptr<CommWork> DistKeyValueStore::start_sum(size_t key) {
   }
   const auto sums = static_cast<int64_t>(dist_.client->options().subtrees.size());
   const int64_t sent_bytes = gradient.bytes() * (is_first_of_process() ? sums : 1);
-  // First, as others may send as soon as this one has pushed.
+  // The push is logged first, since another rank may start sending as soon as this rank has pushed.
   if (pushes && log_) log_->push(key, comm_buffer(gradient), sent_bytes);
   if (pushes) dist_.client->push(dist_.process.rank(), key, all);
   if (!is_first_of_process()) counts_.bytes += sent_bytes;
@@ -55,7 +56,7 @@ std::unique_ptr<CommWork> DistKeyValueStore::start_sum(size_t key) {
 void DistKeyValueStore::update(const optim::OptimizerStep& step, optim::LossScale* loss_scale) {
   StoreCommand command{.number = step.number, .learning_rate = step.learning_rate};
   if (loss_scale != nullptr) {
-    // A sum overflows where a rank's gradient has: each looks at its own.
+    // The sum overflows if any rank's gradient does, so each rank checks its own gradients.
     loss_scale->look_at(context_.model.gradients());
     context_.communicator.all_reduce(comm_buffer(loss_scale->found()));
     const optim::LossScale::Moment now = loss_scale->moment();
@@ -72,7 +73,7 @@ void DistKeyValueStore::update(const optim::OptimizerStep& step, optim::LossScal
 }
 
 void DistKeyValueStore::show_sums() {
-  // Who watches a step watches one process, which adds up what the servers get.
+  // An observer watches runs of one process only, so that process has the whole sums that the servers get.
   for (size_t key = 0; key < keys().size(); ++key) {
     const float* sum = dist_.client->whole_sum(key);
     const std::vector<float> values(sum + keys()[key].begin, sum + keys()[key].end);
@@ -89,7 +90,7 @@ void DistKeyValueStore::fetch(size_t key) {
     if (log_) log_->wait_for_weights(key);
     weights.device().upload(weights.raw(), pulled + keys()[key].begin, weights.bytes());
   }
-  // No gradient is overwritten before: the first rank has seen that all of them were sent.
+  // No rank overwrites its gradients before this broadcast: the first rank has then seen that all of them were sent.
   dist_.process.broadcast(comm_buffer(weights), 0);
 }
 
@@ -97,14 +98,14 @@ void DistKeyValueStore::settle() {
   context_.communicator.barrier();
   if (is_first_of_process()) dist_.client->pull();
   for (size_t key = 0; key < keys().size(); ++key) fetch(key);
-  // Nobody pushes before all have the same.
+  // No rank pushes before all ranks have the same weights.
   context_.communicator.barrier();
 }
 
 std::vector<nn::NamedValues> DistKeyValueStore::gather_state() {
   std::vector<nn::NamedValues> state;
   if (context_.communicator.rank() == 0) state = read_state();
-  // Nobody pushes before.
+  // No rank pushes before the state has been read.
   context_.communicator.barrier();
   return state;
 }
@@ -138,7 +139,7 @@ void DistKeyValueStore::restore(const std::vector<nn::NamedValues>& state) {
     for (size_t k = 1; k < flat.size(); ++k) states.push_back(flat[k].data());
     dist_.client->write(flat[0].data(), states);
   }
-  // Nobody pushes before.
+  // No rank pushes before the state has been written.
   context_.communicator.barrier();
 }
 

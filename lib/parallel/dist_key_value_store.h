@@ -11,17 +11,18 @@
 
 namespace dptrain::parallel {
 
-/// How the ranks of a process reach a store on servers; all of it outlives its ends.
+/// How the ranks of a process reach a store on servers. All of it outlives the ranks' stores.
 struct DistStoreContext {
-  std::shared_ptr<StoreClient> client;  ///< of the process
-  Communicator& process;                ///< the ranks of the process alone, over their devices' memory
-  /// Where GPUs add up among themselves what is pushed: the ranks of this one's subtree. Null: in host memory.
+  std::shared_ptr<StoreClient> client;  ///< the process's client
+  Communicator& process;                ///< over the ranks of this process only, in their devices' memory
+  /// Over the ranks of this rank's subtree, if GPUs add up what they push among themselves. Null: added up in host
+  /// memory.
   Communicator* subtree = nullptr;
-  CallLog* logged = nullptr;  ///< where a planned rank's pushes and pulls are written down
+  CallLog* logged = nullptr;  ///< where a planned rank logs its pushes and pulls; null: not logged
 };
 
-/// A store on servers of a job's processes: what the ranks of a process push is added up and goes to the servers, which
-/// update their slices and give the weights back.
+/// A store on servers in the processes of a job. The process adds up what its ranks push and sends the sums to the
+/// servers. The servers update their slices and send the weights back.
 class DistKeyValueStore final : public KeyValueStore {
  public:
   DistKeyValueStore(const StoreContext& context, const DistStoreContext& dist);
@@ -31,7 +32,7 @@ class DistKeyValueStore final : public KeyValueStore {
   void update(const optim::OptimizerStep& step, optim::LossScale* loss_scale) override;
   std::vector<nn::NamedValues> gather_state() override;
   void restore(const std::vector<nn::NamedValues>& state) override;
-  /// By server.
+  /// Bytes held, by server.
   std::vector<int64_t> held_bytes() const override;
   CommCounts counts() const override;
   ServedStore served() const;
@@ -40,7 +41,7 @@ class DistKeyValueStore final : public KeyValueStore {
   void take_in() override;
   std::unique_ptr<CommWork> start_sum(size_t key) override;
   void fetch(size_t key) override;
-  /// To the observer.
+  /// Shows the summed gradients to the observer.
   void show_sums();
   std::vector<nn::NamedValues> read_state();
   bool is_first_of_process() const { return dist_.process.rank() == 0; }
@@ -51,9 +52,9 @@ class DistKeyValueStore final : public KeyValueStore {
   StoreContext context_;
   DistStoreContext dist_;
   std::vector<std::string> state_names_;
-  std::vector<float> on_host_;  ///< a GPU's gradients
+  std::vector<float> on_host_;  ///< gradients of a GPU, copied to the host
   std::optional<StoreLog> log_;
-  CommCounts counts_;  ///< of what this rank gave to its process
+  CommCounts counts_;  ///< what this rank gave to its process
 };
 
 }  // namespace dptrain::parallel

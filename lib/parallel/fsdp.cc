@@ -13,7 +13,7 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Of all that ranks take parts of.
+/// A digest of all tensors that ranks take parts of.
 int64_t digest_of(const TrainingState& state) {
   uint64_t digest = 0;
   for (const auto* tensors : {&state.model, &state.optimizer, &state.average})
@@ -23,7 +23,7 @@ int64_t digest_of(const TrainingState& state) {
   return static_cast<int64_t>(digest);
 }
 
-/// What a rank has, and who places it.
+/// Returns a rank's duties, and the function that places its model.
 ReplicaAssignment assignment_of_rank(const StrategyContext& context, const Fsdp::Options& options) {
   const auto is_gpu = [](const DeviceId& id) { return id.kind == DeviceKind::cuda; };
   const ShardedReplica::Options of_rank{.unit_mb = options.unit_mb,
@@ -65,7 +65,7 @@ void Fsdp::give_step(const RankStep& step) {
   const auto& [rank, own, batch, parts, number] = step;
   if (records_exchanges(rank))
     return recorded_.run(rank, own, parts, batch, [&] {
-      sharded(rank).pass().begin_step(false);  // exchanges of what is new are kept apart anyway
+      sharded(rank).pass().begin_step(false);  // recorded_.run keeps exchanges of new sizes apart itself
       compute_and_update(rank, parts);
     });
   sharded(rank).begin_step(sizes_known_to_all(team(), batch, own.device()));

@@ -9,15 +9,15 @@
 
 namespace dptrain::parallel {
 
-/// Fully sharded data parallel: a rank a device, each with its part of the batch, as in ddp; but weights, gradients and
-/// optimizer state are dealt out, an equal part of each unit of the model to every rank. A unit's weights are gathered
-/// where a pass comes to it and forgotten behind it, its gradients are summed on their owners, which make the update
-/// (ZeRO's third stage: Rajbhandari et al., 2020; PyTorch FSDP: Zhao et al., 2023). Where sums are made in the tree's
-/// order it ends in the bits of ddp.
+/// Fully sharded data parallel: one rank per device, each with its part of the batch, as in ddp. Weights, gradients and
+/// optimizer state are sharded: every rank owns an equal part of each unit of the model. A pass gathers a unit's
+/// weights when it reaches the unit and frees them behind it. A unit's gradients are summed on their owners, which
+/// update their parts (ZeRO stage 3: Rajbhandari et al., 2020; PyTorch FSDP: Zhao et al., 2023). If sums follow the
+/// tree order, the weights match ddp's bit for bit.
 class Fsdp final : public ReplicatedStrategy {
  public:
   struct Options {
-    double unit_mb = 0;  ///< as WeightUnitOptions has it
+    double unit_mb = 0;  ///< see WeightUnitOptions
     bool reshard_after_forward = true;
   };
   Fsdp(const StrategyContext& context, const Options& options);
@@ -34,9 +34,10 @@ class Fsdp final : public ReplicatedStrategy {
   nn::ReadParameter read_weights(int rank) override { return sharded(rank).read_weights(); }
   std::vector<nn::NamedValues> dealt_out_state(int rank) override { return sharded(rank).gather_optimizer_state(); }
   void restore_dealt_out(int rank, const TrainingState& state) override { sharded(rank).restore(state); }
-  /// Of several processes, each of which takes its parts of what it has read.
+  /// Throws (exit code 76) if the processes have read different states. Each process takes its ranks' parts from the
+  /// state that it has read itself.
   void require_same(const TrainingState& state);
-  /// Whether a rank's steps are recorded with all that it exchanges in them.
+  /// Whether a rank's steps are recorded together with all of their exchanges.
   bool records_exchanges(int rank);
   void give_step(const RankStep& step);
   void compute_and_update(int rank, const StepParts& parts);

@@ -10,8 +10,8 @@ namespace {
 constexpr double kBytesPerMb = 1024.0 * 1024.0;
 constexpr double kAutomaticMb = 25;
 constexpr double kAutomaticLastShare = 0.1;
-// Where sums go on under the next forward pass it begins with the first bucket that is there, and waits for each at its
-// layers: the finer, the less; but a collective has a price too.
+// With deferred updates the next forward pass waits for each bucket when it reaches the bucket's layers. Smaller
+// buckets shorten these waits, but every collective has a cost of its own.
 constexpr double kDeferredShare = 1.0 / 16;
 constexpr double kLeastDeferredMb = 0.0625;
 
@@ -24,7 +24,7 @@ int64_t bytes_of(const nn::Model& model, int first, int end) {
   return 4 * (to - from);
 }
 
-/// What each owner sums of a bucket; without owners all of it is summed everywhere.
+/// Returns the part of a bucket that each owner sums. Without owners every rank sums the whole bucket.
 std::vector<PlainSum::Part> parts_of(const Bucket& bucket, const std::vector<OwnedRange>& owners) {
   if (owners.empty()) return {{.begin = bucket.begin, .end = bucket.end}};
   std::vector<PlainSum::Part> parts;
@@ -35,14 +35,14 @@ std::vector<PlainSum::Part> parts_of(const Bucket& bucket, const std::vector<Own
   return parts;
 }
 
-/// Leaves each rank what it has.
+/// Leaves each rank its own gradients.
 class NoSum final : public BucketSum {
  public:
   void start() override {}
   void finish() override {}
 };
 
-/// How many of the first parameters make up at most `limit_bytes`, and at least one.
+/// Returns how many of the first parameters fit in `limit_bytes`; at least one.
 int prefix_within(const nn::Model& model, int64_t limit_bytes) {
   const int count = static_cast<int>(model.parameters().size());
   int end = 1;
@@ -96,7 +96,8 @@ GradientBuckets::GradientBuckets(const nn::Model& model, const BucketOptions& op
       missing_(buckets_.size()) {
   for (const Bucket& bucket : buckets_) {
     const bool left_out = options.leave_out_last && bucket.first_parameter == 0;
-    // The next forward pass comes to the last bucket first. Whatever else ranks exchange goes before.
+    // The next forward pass needs the last bucket first. All priorities are negative, so that any other exchange of the
+    // ranks goes first.
     const int priority = options.defer_updates ? static_cast<int>(sums_.size()) - count() : 0;
     if (left_out)
       sums_.push_back(std::make_unique<NoSum>());

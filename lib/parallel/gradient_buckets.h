@@ -13,49 +13,51 @@
 namespace dptrain::parallel {
 
 struct BucketOptions {
-  /// Of a bucket; 0 means automatic: 25 MiB at most, and the last bucket, whose reduction nothing hides, at most a
-  /// tenth of all.
+  /// Size of a bucket in MiB; 0: automatic. Automatic buckets have at most 25 MiB. The last one has at most a tenth of
+  /// all gradients, since nothing hides its reduction.
   double bucket_mb = 0;
-  /// Of the first bucket, so that reducing begins early.
+  /// Size of the first bucket in MiB; a small one lets reducing begin early.
   double first_bucket_mb = 1;
-  /// Start reducing as soon as a bucket is complete, while backward goes on; otherwise all at the end.
+  /// If true, a bucket is reduced as soon as it is complete, while backward goes on. If false, all are reduced at the
+  /// end.
   bool overlap = true;
-  /// Sums go on under the next step's forward pass, those of the first layers' buckets before others; see
-  /// DeferredUpdate. Automatic buckets are a sixteenth of all then.
+  /// Sums go on during the next step's forward pass, first those of the first layers' buckets; see DeferredUpdate.
+  /// Automatic buckets then have a sixteenth of all gradients.
   bool defer_updates = false;
-  bool leave_out_last = false;  ///< PlantedFault::bucket_left_out
+  bool leave_out_last = false;  ///< see PlantedFault::bucket_left_out
 };
 
 /// Parameters whose gradients are reduced together.
 using Bucket = nn::ParameterRun;
 
-/// Cuts a model's parameters into buckets, in the order in which backward completes them: from the last parameter to
-/// the first.
+/// Cuts a model's parameters into buckets, from the last parameter to the first: the order in which backward completes
+/// them.
 std::vector<Bucket> plan_buckets(const nn::Model& model, const BucketOptions& options);
 
 /// Sums gradients over all ranks, bucket by bucket, while backward still runs. One for each rank; used by its thread.
 class GradientBuckets {
  public:
-  /// Makes a bucket's sum; `priority`: of its collectives.
+  /// Makes the sum of a bucket. `priority`: priority of its collectives.
   using MakeSum = std::function<std::unique_ptr<BucketSum>(const Bucket&, int priority)>;
 
-  /// `owners`: where each range is to be summed, all of the gradients in order; by default everywhere.
+  /// `owners`: the rank on which each range is summed; the ranges cover all gradients, in order. If empty, every rank
+  /// gets all sums.
   GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options,
                   const std::vector<OwnedRange>& owners = {});
-  /// With sums of another kind.
+  /// Uses the sums that `make` returns.
   GradientBuckets(const nn::Model& model, const BucketOptions& options, const MakeSum& make);
 
-  /// Before backward.
+  /// Called before backward.
   void begin_step();
-  /// A parameter's gradient is complete. Buckets are started in their planned order whatever the order of parameters,
-  /// so that all ranks start the same ones.
+  /// Called when a parameter's gradient is complete. Buckets are started in their planned order, whatever the order of
+  /// the parameters, so that all ranks start the same buckets.
   void gradient_ready(const Parameter& parameter);
-  /// After backward: blocks until every gradient that this rank gets is the sum over all ranks.
+  /// Called after backward: blocks until every gradient that this rank gets is the sum over all ranks.
   void finish();
-  // Or bucket by bucket:
-  /// After backward: all sums are under way.
+  // In place of `finish`, bucket by bucket:
+  /// Called after backward: starts all sums that haven't been started.
   void start_all();
-  /// The same as `finish`, of one bucket. All ranks finish them in one order.
+  /// Blocks as `finish` does, for one bucket. All ranks finish the buckets in the same order.
   void finish(int bucket) { sums_[static_cast<size_t>(bucket)]->finish(); }
 
   int count() const { return static_cast<int>(buckets_.size()); }
@@ -63,7 +65,7 @@ class GradientBuckets {
   int bucket_of(const Parameter& parameter) const {
     return bucket_of_parameter_[static_cast<size_t>(parameter.index())];
   }
-  // In place of begin_step, gradient_ready and finish, of gradients that are all there:
+  // In place of begin_step, gradient_ready and finish, if all gradients are complete:
   /// Sums all buckets at once.
   void reduce_all();
   /// Sums one bucket after the other, and calls `between` after each part of an exchange.
@@ -75,8 +77,8 @@ class GradientBuckets {
   bool overlap_;
   std::vector<Bucket> buckets_;
   std::vector<int> bucket_of_parameter_;
-  std::vector<int> missing_;                      ///< by bucket: parameters whose gradients are not complete yet
-  size_t next_ = 0;                               ///< the first bucket not started
+  std::vector<int> missing_;  ///< by bucket: number of parameters whose gradients aren't complete yet
+  size_t next_ = 0;           ///< the first bucket that hasn't been started
   std::vector<std::unique_ptr<BucketSum>> sums_;  ///< by bucket
 };
 

@@ -40,7 +40,7 @@ std::map<std::string, std::vector<float>> unsent_gradients(const TrainingState& 
   std::map<std::string, std::vector<float>> sums;
   for (const nn::NamedValues& tensor : state.compression) {
     if (!tensor.name.starts_with(prefix)) continue;
-    // "residual.1.conv1.weight"
+    // Names have the form "residual.1.conv1.weight".
     std::vector<float>& sum = sums[tensor.name.substr(tensor.name.find('.', prefix.size()) + 1)];
     sum.resize(tensor.values.size());
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<float>(scale * tensor.values[i]);

@@ -14,7 +14,8 @@ HalfSum::HalfSum(Communicator& communicator, const Tensor& gradients, DType form
                             {.dtype = format, .purpose = MemoryPurpose::communication})) {
   if (format == DType::f16) bound_ = Tensor::empty(gradients.device(), {1}, {.purpose = MemoryPurpose::communication});
   if (!gradients.device().can_record()) return;
-  // A GPU loads what converts them now, as that may wait for all that it is at work on: later, for other ranks.
+  // Runs the conversions once, so that a GPU loads their kernels now. Loading may wait for all work of the GPU, and
+  // later some of that work waits for other ranks.
   gradients_.fill_zero();
   if (bound_.defined()) bound_.copy_from(ops::largest_magnitude(gradients_));
   convert_to_halves();

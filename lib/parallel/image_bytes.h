@@ -7,19 +7,19 @@
 
 namespace dptrain::parallel {
 
-/// The labels of a part of images and then their bytes, in whole i32s, as a device gets them that has no copy of the
-/// data set.
+/// Counts the i32 numbers that hold a part's labels followed by its image bytes. A device that has no copy of the data
+/// set gets its images in this form.
 int64_t count_image_numbers(const BatchPart& part);
-/// Writes them from `out` on. Returns what follows.
+/// Writes these numbers from `out` on. Returns the end of what it wrote.
 int32_t* write_image_numbers(const BatchPart& part, int32_t* out);
 
-/// The same on a device.
+/// The images and labels of such numbers, on a device.
 struct ImageBytes {
   Tensor pixels;  ///< u8 [N, C, H, W]
   Tensor labels;  ///< i32 [N]
 };
 
-/// `numbers`: i32 [count_image_numbers(part)], those of `part`.
+/// Returns the images and labels in `numbers`. `numbers`: i32 [count_image_numbers(part)], written for `part`.
 ImageBytes cut_image_numbers(const Tensor& numbers, const BatchPart& part);
 
 }  // namespace dptrain::parallel

@@ -27,7 +27,8 @@ using Kind = InjectedFault::Kind;
 
 bool is_of_weights(const InjectedFault& fault) { return fault.kind == Kind::flip || fault.kind == Kind::nan; }
 
-/// The one that it is of, or the last one that the rank has some of.
+/// Returns the parameter that the fault names, or by default the last one that the rank has a part of; null if there is
+/// none.
 const Parameter* parameter_of(const InjectedFault& fault, const nn::Model& model, const OwnWeight& own) {
   const auto& parameters = model.parameters();
   const auto is_own = [&](const Parameter* parameter) { return own(*parameter).defined(); };
@@ -54,8 +55,8 @@ void require_parameter(const InjectedFault& fault, const nn::Model& model, const
                                        .advice = advice});
 }
 
-/// Another process stops this one and lets it go on, which it can't do by itself. It holds none of its files, and ends
-/// where this one has ended meanwhile.
+/// Stops this process for a time. A stopped process can't continue itself, so another process stops and continues it.
+/// That process holds none of this one's open files, and ends if this one has ended meanwhile.
 void stop_for(double seconds) {
   constexpr double kLook_s = 0.5;
   const double looks = std::ceil(seconds / kLook_s);
@@ -74,7 +75,7 @@ void stop_for(double seconds) {
   const int failed = ::posix_spawn(&process, "/bin/sh", &files, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&files);
   DPTRAIN_CHECK(failed == 0, "no process could be begun, errno {}", failed);
-  // It ends once it has let this one go on.
+  // The other process ends once it has let this one continue.
   while (::waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
@@ -93,7 +94,7 @@ bool is_slow_in(const InjectedFault& fault, int64_t step) {
 }
 
 void damage(const InjectedFault& fault, const Tensor& weight) {
-  constexpr uint32_t kBit = 1U << 20;  // of a float's mantissa, high enough not to be rounded away
+  constexpr uint32_t kBit = 1U << 20;  // a bit of a float's mantissa, high enough not to be rounded away
   Device& device = weight.device();
   float value = 0;
   device.download(&value, weight.raw(), sizeof value);

@@ -9,42 +9,45 @@
 
 namespace dptrain::parallel {
 
-/// A failure that a training has on purpose, on one rank, so that one sees what it comes to.
+/// A failure that a run causes on purpose on one rank, to show what follows from it.
 struct InjectedFault {
   enum class Kind {
-    kill,    ///< the rank's process is gone, as by SIGKILL
-    stop,    ///< its process stands still, as by SIGSTOP
-    hang,    ///< its thread makes no progress, and the process lives
-    memory,  ///< it needs more memory than any device has
-    slow,    ///< its device begins steps late
-    flip,    ///< a bit of one of its weights is another from then on
-    nan      ///< one of its weights is no number from then on
+    kill,    ///< the rank's process ends, as by SIGKILL
+    stop,    ///< the rank's process stops, as by SIGSTOP
+    hang,    ///< the rank's thread makes no progress, but its process lives on
+    memory,  ///< the rank asks for more memory than any device has
+    slow,    ///< the rank's device begins its steps late
+    flip,    ///< one bit of one of the rank's weights is flipped
+    nan      ///< one of the rank's weights becomes NaN
   };
   Kind kind = Kind::kill;
-  int rank = 0;                ///< of the world
-  int64_t step = 1;            ///< that it comes before, or, of weights, at the end of; of `slow` the first of them
-  int64_t steps = 0;           ///< of `slow`: so many; 0: all that follow
-  double seconds = 0;          ///< of `slow`: in each step; of `stop`: after which it goes on, 0: never
-  std::string parameter = {};  ///< of weights: of which one; "": the rank's last
+  int rank = 0;  ///< rank of the world
+  /// The step before which the fault comes. `flip` and `nan` come at the end of this step; `slow` begins with it.
+  int64_t step = 1;
+  int64_t steps = 0;           ///< `slow` only: number of slow steps; 0: all that follow
+  double seconds = 0;          ///< `slow`: delay of each step; `stop`: time until the process goes on, 0: never
+  std::string parameter = {};  ///< `flip` and `nan`: name of the parameter; "": the last one that the rank has
 };
 
-/// What a rank has of a parameter, undefined where others have all of it.
+/// Returns the part of a parameter that this rank has; an undefined tensor if other ranks have all of it.
 using OwnWeight = std::function<Tensor(const Parameter&)>;
 
-/// What one rank suffers. Used on its thread.
+/// The faults of one rank. Used on the rank's thread.
 class RankFaults {
  public:
   RankFaults() = default;
-  /// Those of `all` that are this rank's. Throws 64 for a parameter that its model, or the rank, hasn't.
+  /// Keeps the faults in `all` that are meant for this rank. Throws (exit code 64) if a fault names a parameter that
+  /// the model doesn't have, or that other ranks hold entirely.
   RankFaults(const std::vector<InjectedFault>& all, int world_rank, const nn::Model& model, const OwnWeight& own);
 
-  /// What comes before a step: it may not return. Throws 71 for want of memory.
+  /// Causes the faults that come before a step, so it may not return. Throws (exit code 71) for a fault of kind
+  /// `memory`.
   void begin_step(int64_t step, Device& device) const;
   bool may_delay() const;
-  /// What its device is late by in a step, in seconds.
+  /// Seconds by which the rank's device is late in a step.
   double delay_s(int64_t step) const;
-  /// What is wrong with the weights of the rank at the end of a step; returns whether something is. Copies of them are
-  /// the caller's.
+  /// Damages the rank's weights if a fault says so for the end of this step; returns whether it did. The caller renews
+  /// copies of the weights.
   bool end_step(int64_t step, const nn::Model& model, const OwnWeight& own) const;
 
  private:

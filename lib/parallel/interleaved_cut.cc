@@ -8,13 +8,13 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Of the step whose time is compared, at most: as many show how a longer one goes on.
+/// Limit of micro-batches per device in the step whose time is compared: they show how a longer step goes on.
 constexpr int64_t kComparedRounds = 4;
 
-/// What is to be small, first things first.
+/// The cost that the search minimizes: bytes first, then seconds.
 struct CutCost {
-  int64_t bytes_over = 0;  ///< the limit, of all devices together
-  double seconds = 0;      ///< of a step
+  int64_t bytes_over = 0;  ///< bytes over the limit, summed over devices
+  double seconds = 0;      ///< time of a step
 
   auto operator<=>(const CutCost&) const = default;
 };
@@ -63,14 +63,14 @@ class Search {
   std::vector<std::vector<StageAction>> actions_;  ///< by device
 };
 
-/// Moves the end of stage `stage` by `units`; false where a stage would be left without any.
+/// Moves the end of stage `stage` by `units`; returns false if that leaves a stage empty.
 bool move_end(PipelineCut& cut, size_t stage, int units) {
   cut[stage].end += units;
   cut[stage + 1].begin += units;
   return cut[stage].begin < cut[stage].end && cut[stage + 1].begin < cut[stage + 1].end;
 }
 
-/// Those one or two moves away.
+/// Returns the cuts that are one or two moves away.
 std::vector<PipelineCut> neighbors_of(const PipelineCut& cut) {
   std::vector<PipelineCut> all;
   const size_t ends = cut.size() - 1;
@@ -81,7 +81,7 @@ std::vector<PipelineCut> neighbors_of(const PipelineCut& cut) {
       if (is_cut) all.push_back(moved);
       for (size_t b = a + 1; b < ends; ++b)
         for (const int by_b : {-1, 1})
-          // The first move alone may leave a stage empty that the second one fills.
+          // The first move may leave a stage empty if the second one fills it.
           if (PipelineCut twice = moved;
               move_end(twice, b, by_b) && twice[a].begin < twice[a].end && twice[a + 1].begin < twice[a + 1].end)
             all.push_back(std::move(twice));

@@ -8,11 +8,15 @@
 
 namespace dptrain::parallel {
 
-/// A cut for several stages a device, all around, where what a device's stages come to together decides. It is searched
-/// for from each of `begins` on, by moving one or two ends of stages at a time: as long as devices are over
-/// `limit_bytes` (0: none) to one by which they are over by less, else to one by which a step takes less time. So it is
-/// close to the best, but may be another, and may not fit where another one would. A backward pass is taken to be twice
-/// as long as a forward pass.
+/// Returns a cut for several stages per device, where the stages are dealt out to the devices in turn. It compares cuts
+/// by the total cost of each device's stages.
+///
+/// The search starts from each of `begins` and moves one or two ends of stages at a time. It prefers cuts whose devices
+/// exceed `limit_bytes` (0: no limit) by fewer bytes, then cuts whose step takes less time. A backward pass is assumed
+/// to take twice as long as a forward pass.
+///
+/// The result is a local optimum: a better cut may exist, and the result may exceed the limit although another cut
+/// fits.
 PipelineCut interleaved_cut(std::span<const UnitCost> units, const PipelineStep& step, int64_t limit_bytes,
                             const std::vector<PipelineCut>& begins);
 

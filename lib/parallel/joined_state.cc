@@ -14,7 +14,7 @@ namespace {
 
 using Values = std::vector<nn::NamedValues>;
 
-/// Moves elements [begin, end) of `from`, as far as there are so many.
+/// Moves elements [begin, end) of `from`, as far as they exist.
 void move_into(Values& to, Values& from, size_t begin, size_t end) {
   const auto at = [&](size_t i) { return from.begin() + static_cast<std::ptrdiff_t>(std::min(i, from.size())); };
   std::move(at(begin), at(end), std::back_inserter(to));
@@ -25,7 +25,7 @@ struct Header {
   int64_t parameters = 0;
   int64_t frozen = 0;
   int64_t states = 0;
-  std::array<int64_t, 3> forms_bytes{};  ///< of the model's tensors, the optimizer's, the average's
+  std::array<int64_t, 3> forms_bytes{};  ///< text sizes of the forms of the model, the optimizer and the average
   int64_t has_loss_scale = 0;
   optim::LossScaleNumbers loss_scale = {};
 };
@@ -62,7 +62,7 @@ std::vector<PartState> state_by_range(const nn::Model& model, TrainingState stat
 
 TrainingState joined_state(std::vector<PartState> parts) {
   TrainingState whole{.model = {}, .optimizer = {}, .average = {}, .loss_scale = parts.front().state.loss_scale};
-  // A model's state: its trained parameters, its frozen ones, its running statistics, then tied parameters under their
+  // A model's state lists trained parameters, frozen parameters, running statistics, then tied parameters under their
   // further names.
   size_t kinds = 0;
   for (auto& [state, own, frozen, states] : parts) {
@@ -75,7 +75,7 @@ TrainingState joined_state(std::vector<PartState> parts) {
     move_into(whole.model, state.model, own + frozen, own + frozen + states);
   for (auto& [state, own, frozen, states] : parts)
     move_into(whole.model, state.model, own + frozen + states, state.model.size());
-  // An optimizer's: one value after the other, of each all parameters.
+  // An optimizer's state lists one kind of value after the other, each for all parameters.
   for (size_t kind = 0; kind < kinds; ++kind)
     for (auto& [state, own, frozen, states] : parts)
       move_into(whole.optimizer, state.optimizer, kind * own, (kind + 1) * own);

@@ -15,7 +15,7 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
       ends_(static_cast<size_t>(ranks())),
       reported_(ends_.size()),
       recorded_(team(), context.replica.input.text.has_value()),
-      // How far a process is ahead of others is counted in steps that it is done with.
+      // An asynchronous store measures how far a process is ahead by its finished steps, so only one step is in flight.
       steps_(team(), options.is_asynchronous() ? 1 : context.replica.steps_in_flight) {
   for (int rank = 0; rank < ranks(); ++rank) pushes_after_backward_ |= team().device(rank).can_record();
   std::shared_ptr<StoreMemory> memory;
@@ -122,7 +122,7 @@ void KvStore::update_and_pull(int rank) {
     store.update(own.optimizer_step(), own.loss_scale());
     {
       const InPhase communicating(own.clock(), Phase::communication);
-      // In the order in which they were pushed.
+      // Keys are pulled in the order in which they were pushed.
       for (const StoreKey& key : store.keys() | std::views::reverse) store.pull(key.name);
     }
     own.model().refresh_copies();
@@ -146,7 +146,7 @@ RankCosts KvStore::take_costs(int rank) {
 CommWays KvStore::sum_ways() {
   if (options_.type == StoreOptions::Type::device) return ReplicatedStrategy::sum_ways();
   CommWays ways;
-  // The host's threads add up what the ranks have brought there, which for CPU workers is where it lies.
+  // Host threads add up the ranks' gradients in host memory, where the gradients of CPU workers already are.
   if (ranks() > 1) ways.between_devices = team().device(0).kind() == DeviceKind::cpu ? "memory" : "host_memory";
   if (on_servers_ == nullptr) return ways;
   if (const std::string way = on_servers_->way_between_devices(); !way.empty()) ways.between_devices = way;

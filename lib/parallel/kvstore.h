@@ -8,9 +8,9 @@
 
 namespace dptrain::parallel {
 
-/// Data parallel through a key-value store, as MXNet's Module and Gluon's Trainer do it: a key for each parameter. Each
-/// rank pushes a key's gradient as backward completes it, the store sums and updates, every rank pulls the new weights.
-/// No replica has an optimizer.
+/// Data parallel through a key-value store, as MXNet's Module and Gluon's Trainer do it, with a key for each parameter.
+/// Each rank pushes a key's gradient once backward has completed it. The store sums and updates, and every rank pulls
+/// the new weights. No replica has an optimizer.
 class KvStore final : public ReplicatedStrategy {
  public:
   KvStore(const StrategyContext& context, const StoreOptions& options);
@@ -30,20 +30,20 @@ class KvStore final : public ReplicatedStrategy {
   void restore_dealt_out(int rank, const TrainingState& state) override;
   KeyValueStore& end(int rank) { return *ends_[static_cast<size_t>(rank)]; }
   void give_step(const RankStep& step);
-  /// Whether a rank's steps are recorded with all that it exchanges in them.
+  /// Whether a rank's steps are recorded together with all of their exchanges.
   bool records_exchanges(int rank);
-  /// Forward and backward; keys are pushed from the last to the first, each as soon as it and those before it are
-  /// complete.
+  /// Runs forward and backward. Keys are pushed from the last to the first, each once its gradient and those of all
+  /// later keys are complete.
   void push_while_backward_runs(int rank, const StepParts& parts);
-  /// Of gradients that are all there.
+  /// Pushes all keys; all gradients must be complete.
   void push_all(int rank);
   void update_and_pull(int rank);
 
   StoreOptions options_;
-  std::unique_ptr<ProcessStore> on_servers_;          ///< where the store is on servers; outlives the ends
+  std::unique_ptr<ProcessStore> on_servers_;          ///< null unless the store is on servers; outlives the ends
   std::vector<std::unique_ptr<KeyValueStore>> ends_;  ///< by rank
-  std::vector<CommCounts> reported_;                  ///< of the ends
-  /// Some rank's device can record: unless exchanges are recorded, too, keys are pushed after what it records.
+  std::vector<CommCounts> reported_;                  ///< by rank: counts of its end that have been reported
+  /// Some rank's device can record. Unless exchanges are recorded too, keys are pushed after the recorded section.
   bool pushes_after_backward_ = false;
   RecordedExchanges recorded_;
   StepsUnderWay steps_;

@@ -42,7 +42,7 @@ StrategySpec read_kvstore(ConfigReader& options, const StrategyRequest& request)
          .max = kMostSteps,
          .help = "of type dist_async: steps that a process may be ahead of the slowest one; by default "
                  "any number"});
-  // Host memory is one place: the option isn't there then.
+  // Host memory is a single place, so `type: local` has no placement.
   if (!local || options.has("placement")) {
     const std::string placement = options.one_of("placement", placements, "balanced",
                                                  "of keys over devices: by bytes, or key number modulo devices");

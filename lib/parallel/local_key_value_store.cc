@@ -67,7 +67,7 @@ void LocalKeyValueStore::fetch(size_t key) {
 
 void LocalKeyValueStore::update(const optim::OptimizerStep& step, optim::LossScale* loss_scale) {
   if (loss_scale != nullptr) {
-    // A sum overflows where a rank's gradient has: each looks at its own.
+    // The sum overflows if any rank's gradient does, so each rank checks its own gradients.
     loss_scale->look_at(context_.model.gradients());
     context_.communicator.all_reduce(comm_buffer(loss_scale->found()));
   }
@@ -79,7 +79,7 @@ void LocalKeyValueStore::update(const optim::OptimizerStep& step, optim::LossSca
 void LocalKeyValueStore::update_all(const optim::OptimizerStep& step, const optim::LossScale* loss_scale) {
   const InPhase updating(context_.clock, Phase::optimizer);
   if (context_.observer != nullptr) context_.observer->on_gradients(context_.model, memory_->gradients[0], 0);
-  // What `step` says on the rank's device is said here on the host.
+  // `step` has its control values on the rank's device; the host's update gets them as host values.
   optim::OptimizerStep on_host{.learning_rate = step.learning_rate, .number = step.number};
   if (loss_scale != nullptr) {
     const optim::LossScale::Moment now = loss_scale->moment();

@@ -7,12 +7,12 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Pieces of gradients that the memory of a few activations holds, and that are long for an update.
+/// Buckets that fit in the memory of a few activations, and are still long enough for an efficient update.
 constexpr BucketOptions kGradients{.bucket_mb = 4, .first_bucket_mb = 4};
 
 ReplicaDuties duties_of(const StrategyContext& context, const LocalSgd::Options& options) {
   ReplicaDuties duties;
-  // Averagings are compressed in the memory of all gradients.
+  // Compressed averagings need the memory of all gradients in one piece.
   const bool compresses = options.compress.method != CompressionOptions::Method::none && context.world_size() > 1;
   if (!compresses) duties.gradients_held_by = kGradients;
   return duties;
@@ -59,14 +59,14 @@ void LocalSgd::give_step(const RankStep& step) {
   const auto give = [&](StepRecorder::How) {
     own.forward_backward(parts, {});
     own.exchange().stamp(StepExchange::Point::reduced);
-    // Without samples, as in the last batch of an epoch, there is nothing to learn.
+    // A rank may have no samples, as in the last batch of an epoch. It then has nothing to learn from.
     if (samples > 0)
       own.update();
     else
       own.model().forget_gradients();
     own.exchange().stamp(StepExchange::Point::updated);
   };
-  // The share of the samples is recorded with it.
+  // The recording depends on the batch's samples, which decide the rank's share.
   own.run_section(StepRecorder::Section::passes, parts, give, {batch.samples});
   mean(rank).count_step(samples, batch.samples);
   if (averaging_.averages_after(number)) average_on(rank, number > averaging_.warmup_steps);

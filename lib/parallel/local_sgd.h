@@ -9,18 +9,19 @@
 
 namespace dptrain::parallel {
 
-/// A rank a device, each with its part of the batch, its own replica and optimizer, which makes its update from its own
-/// gradients alone; after some steps all replicas become their mean (Local SGD: Stich, 2019; after a warm-up,
-/// post-local SGD: Lin et al., 2020). Whatever looks at the weights between sees the mean, and changes nothing that is
-/// trained.
+/// Local SGD: one rank per device, each with its part of the batch, its own replica and its own optimizer. Each rank
+/// updates from its own gradients alone, and after some steps all replicas are averaged (Local SGD: Stich, 2019; with a
+/// warm-up, post-local SGD: Lin et al., 2020). Whoever reads the weights between averagings sees the mean; reading
+/// changes nothing that is trained.
 ///
-/// A rank's gradients are the whole batch's, as far as they are of its samples, over the share of these: those of a
-/// mean over its own samples. In the mean of replicas each counts by its samples, so that the mean of steps that are
-/// linear in their gradients, as SGD's with momentum are, is ddp's step, whatever the parts: with a mean after every
-/// step they are the same training, but for rounding and what averagings that are compressed leave for later ones.
+/// A rank takes its samples' part of the whole batch's gradient and divides it by its share of the samples. That is the
+/// gradient of the mean loss over its own samples. The mean of replicas weights each replica by its samples. If a step
+/// is linear in its gradients, as with SGD and momentum, the mean of all ranks' steps is ddp's step, however the batch
+/// is shared out. With a mean after every step, local_sgd and ddp are the same training, except for rounding and for
+/// what compressed averagings leave for later ones.
 class LocalSgd final : public ReplicatedStrategy {
  public:
-  /// Of a mean: an outer step, whether what optimizers keep is averaged, too, and what weights are sent as.
+  /// Options of an averaging: its outer step, whether optimizer state is averaged too, and how weights are compressed.
   struct Options {
     AveragingSteps averaging = {};
     OuterStep outer = {};
@@ -46,7 +47,7 @@ class LocalSgd final : public ReplicatedStrategy {
   void give_step(const RankStep& step);
   void average_on(int rank, bool with_outer_step);
   ReplicaMean& mean(int rank) { return *means_[static_cast<size_t>(rank)]; }
-  /// Makes the mean what all replicas hold, and the next time what each of them held.
+  /// Gives all replicas the mean; the next call gives each replica its own values back.
   void swap_all(ReplicaMean::Shown shown);
 
   AveragingSteps averaging_;

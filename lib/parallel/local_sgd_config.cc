@@ -22,7 +22,7 @@ StrategySpec read_local_sgd(ConfigReader& options, const StrategyRequest& reques
       "warmup_steps", averaging.warmup_steps,
       {.min = 0, .max = kMostSteps, .help = "of a training's first steps the weights are averaged after every one"});
   read.compress = read_compression(options, request.devices);
-  // An optimizer's state isn't compressed, and would be most of what is sent.
+  // Optimizer state isn't compressed and would be most of the bytes sent. With `compress` the default is `own`.
   const std::vector<std::string> states = {"averaged", "own"};
   const bool compresses = read.compress.method != CompressionOptions::Method::none;
   read.averages_state =

@@ -12,7 +12,7 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Whether a parameter lies in more than one range.
+/// Whether some parameter is cut over several ranges.
 bool cut_parameters(const nn::Model& model, const std::vector<OwnedRange>& ranges) {
   std::set<int64_t> begins;
   for (const Parameter* parameter : model.parameters()) begins.insert(model.offset(*parameter));
@@ -32,7 +32,7 @@ OwnedUpdates::OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseCl
       norms_(options.optimizer, model.device(), std::ssize(model.parameters())),
       cuts_parameters_(cut_parameters(model, options.ranges)) {
   const auto flat = options.own ? options.own->flat : optim::FlatWeights::of(model);
-  // A rank that owns nothing knows what is kept, too.
+  // An optimizer over an empty range gives the state's names even on a rank that owns nothing.
   for (const auto& kept : options.optimizer.make(flat.range(0, 0))->state()) state_names_.push_back(kept.name);
   std::vector<Slice> slices;
   for (size_t i = 0; i < ranges().size(); ++i) {

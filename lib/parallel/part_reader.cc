@@ -10,8 +10,8 @@
 namespace dptrain::parallel {
 
 bool PartReader::sends_images(const BatchPart& part) {
-  // A CPU worker has them, and a part of the model that doesn't begin it needs none. Who has no samples may never have
-  // any, and needs no copy.
+  // A CPU worker has the images, and a part of the model without the beginning needs none. A device without samples may
+  // never have any, and needs no copy of the data set.
   if (part.dataset == nullptr || part.images.defined() || part.samples() == 0 || !model_.has_beginning()) return false;
   return !device_.attached<DeviceDatasets>().of(*part.dataset).resident();
 }
@@ -38,7 +38,8 @@ ModelSamples PartReader::decoded(const BatchPart& part, const Tensor& ids, const
   }
   if (stages.begin > 0) {
     ModelSamples samples{.x = {}, .text = {}, .targets = {}, .ids = ids};
-    // Losses are computed at the end. Of what comes with images labels are first, so that both lie alike.
+    // Losses are computed in the last stage. In the numbers of images, labels come first, so labels are at the same
+    // place with and without images.
     if (stages.end >= model_.stage_count())
       samples.targets.push_back(numbers.window(0, {part.samples()}, Layout::plain));
     return samples;

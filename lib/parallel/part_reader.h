@@ -10,51 +10,52 @@
 
 namespace dptrain::parallel {
 
-/// Where one of a step's parts begins, among all of them.
+/// The position of one of a step's parts among all of the step's parts.
 struct PartPlace {
   int64_t sample = 0;
-  int64_t number = 0;              ///< among the numbers that come with a step beside sample ids
-  std::vector<int64_t> rows = {};  ///< of each output
+  int64_t number = 0;              ///< among the numbers that a step has besides sample ids
+  std::vector<int64_t> rows = {};  ///< by output
 };
 
-/// What a model reads of some samples, and what its outputs are compared with, on the device.
+/// What a model reads of some samples, and the targets of its outputs, on the device.
 struct ModelSamples {
-  Tensor x;  ///< images of the model's input type, or tokens i32 [N, S]; no images for stages behind the first
+  Tensor x;  ///< images of the model's input type, or tokens i32 [N, S]; undefined for images in stages after the first
   nn::TextInputs text;
-  std::vector<Tensor> targets;  ///< i32 [rows] of each output
+  std::vector<Tensor> targets;  ///< i32 [rows], by output
   Tensor ids;                   ///< i64 [N]
 };
 
-/// Brings the samples of a step's parts to a device, as a model, or the part of one that the device has, reads them.
+/// Brings the samples of a step's parts to a device, in the form that the device's model, or part of a model, reads.
 ///
-/// A step comes with the ids of its samples and, for what doesn't lie on the device, with numbers (i32): text, labels,
-/// or images. `count_numbers` and `write_numbers` say which; the step's exchange carries them. Used by the device's
-/// rank thread.
+/// A step carries the ids of its samples. It also carries numbers (i32) for whatever isn't already on the device: text,
+/// labels or images. `count_numbers` and `write_numbers` define them, and the step's exchange carries them. Used by the
+/// device's rank thread.
 class PartReader {
  public:
-  /// `dtype`: of images.
+  /// `dtype`: element type of the images.
   PartReader(Device& device, nn::Model& model, StepExchange& exchange, DType dtype)
       : device_(device), model_(model), exchange_(exchange), dtype_(dtype) {}
 
   /// How many numbers come with a part.
   int64_t count_numbers(const BatchPart& part);
-  /// Writes them; returns what follows.
+  /// Writes a part's numbers; returns the address after them.
   int32_t* write_numbers(const BatchPart& part, int32_t* out);
-  /// From where `part` begins to where the next one does.
+  /// Moves `place` from the beginning of `part` to the beginning of the next part.
   void go_past(PartPlace& place, const BatchPart& part);
 
   /// The samples of one of the step's parts, as these stages of the model need them.
   ModelSamples samples_of(const BatchPart& part, const PartPlace& place, const nn::StageRange& stages = {});
-  /// Those of any part, which is uploaded now.
+  /// The samples of any part; uploads them now.
   ModelSamples uploaded(const BatchPart& part, const nn::StageRange& stages = {});
 
  private:
-  /// Whether a part's images come to the device with each step: they don't lie there. Copies the data set there where
-  /// it fits and hasn't been.
+  /// Whether a part's images are sent to the device with each step, because the device doesn't hold the data set. On
+  /// first use, copies the data set to the device if it fits.
   bool sends_images(const BatchPart& part);
-  /// Whether its labels do: its images are read on another device, or in other stages, than its losses are computed.
+  /// Whether a part's labels are sent with each step, because its images are read on another device, or in other
+  /// stages, than where its losses are computed.
   bool sends_labels(const BatchPart& part) const;
-  /// `numbers`: those that come with the part, on the device.
+  /// `numbers`: the part's numbers, on the device.
   ModelSamples decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers, const nn::StageRange& stages);
 
   Device& device_;
@@ -63,7 +64,7 @@ class PartReader {
   DType dtype_;
 };
 
-/// Values as a plain tensor of the device, of `dtype`, which T is stored as.
+/// Uploads values into a plain tensor of type `dtype`; T is the type that stores one element.
 template <class T>
 Tensor uploaded_values(Device& device, DType dtype, const std::vector<T>& values) {
   const Tensor tensor = Tensor::empty(device, {static_cast<int64_t>(values.size())}, {.dtype = dtype});

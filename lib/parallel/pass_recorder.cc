@@ -8,7 +8,7 @@ namespace dptrain::parallel {
 void PassRecorder::make_step(const StepParts& parts, const std::function<void(Mode)>& give) {
   using How = StepRecorder::How;
   Device& device = replica_.device();
-  // What a planned device would do stays where it is among its messages.
+  // A planned device's operators must keep their places among its messages, so they aren't recorded.
   if (!device.can_record() || !device.computes() || !replica_.records_steps()) {
     agreed(How::done);
     return give(Mode::done);
@@ -37,7 +37,7 @@ void PassRecorder::rehearse(const std::function<void(Mode)>& give) {
   {
     const PoolInUse pool(device.allocator(), MemoryPool::recorded);
     RecordedSection::make_room(device);
-    device.synchronize();  // nothing is under way that waits for another
+    device.synchronize();  // no work under way waits for another device
     agreed(StepRecorder::How::recorded);
     *step_ = {.is_recorded = true, .idle = device.allocator().in_use(), .passes = {}, .received = {}};
     give_in(Mode::rehearsed, give);
@@ -54,7 +54,7 @@ void PassRecorder::give_in(Mode mode, const std::function<void(Mode)>& give) {
 StageLink::Crossing PassRecorder::run(const std::function<StageLink::Crossing()>& give) {
   switch (mode_) {
     case Mode::done: {
-      // Another stage on the GPU may be about to record, where this one's kernels are loaded.
+      // Another stage on the GPU may be about to record while this stage's kernels are loaded.
       const std::shared_ptr<void> recording_off = records() ? replica_.device().keep_recording_off() : nullptr;
       return give();
     }

@@ -12,47 +12,53 @@
 
 namespace dptrain::parallel {
 
-/// The passes of a pipeline's stages on one device, between which it exchanges tensors with other devices. Where the
-/// device can record, they are done as they are in the first step of its sizes, and replayed from the second one on.
+/// Records and replays the passes of a pipeline's stages on one device; between passes the device exchanges tensors
+/// with other devices. If the device can record, the first step of given sizes runs operator by operator, and later
+/// steps of these sizes are replayed.
 ///
-/// A step is recorded as a whole before it is made, in a rehearsal: its passes are recorded in their order, and memory
-/// is taken and given back as in a step, but nothing crosses. So what a replay receives and sends lies where it did
-/// then; and a GPU that records, which takes memory, for which it may wait for all that it was given, has nothing under
-/// way that waits for another. Used by the device's rank thread.
+/// A step is recorded as a whole in a rehearsal, before the step itself. The rehearsal records all passes in order and
+/// takes and frees memory as a step does, but sends and receives nothing. This has two reasons:
+/// - A replay then finds what it receives and sends at the recorded addresses.
+/// - Recording takes memory, for which a GPU may wait for all its work. In a rehearsal none of that work waits for
+///   another device.
+///
+/// Used by the device's rank thread.
 class PassRecorder {
  public:
   explicit PassRecorder(Replica& replica) : replica_(replica) {}
-  /// Other ranks go as far as this one, and record at the same time: see StepRecorder.
+  /// Makes ranks record at the same time, each going only as far as all of them can; see StepRecorder.
   void agree_by(StepRecorder::Agree agree) { agree_ = std::move(agree); }
 
   enum class Mode {
     done,
-    rehearsed,  ///< recorded, and not done
+    rehearsed,  ///< recorded, but not run
     replayed,
   };
-  /// Makes a step on these parts: calls `give`, which is to `run` all of its passes, once or, to rehearse it, twice.
+  /// Makes a step on these parts. Calls `give`, which must `run` all of its passes: once, or twice if the step is
+  /// rehearsed first.
   void make_step(const StepParts& parts, const std::function<void(Mode)>& give);
   Mode mode() const { return mode_; }
-  /// Whether the step that is made is one that the device records, or is about to.
+  /// Whether the current step's sizes are ones that the device records, now or in a later step.
   bool records() const { return step_ != nullptr; }
 
-  /// Gives a pass to the device; `give` does, where it isn't replayed, and returns what the pass sends.
+  /// Runs one pass. Calls `give`, which returns what the pass sends, unless the pass is replayed.
   StageLink::Crossing run(const std::function<StageLink::Crossing()>& give);
 
-  /// Where what comes through a link for a micro-batch is to lie; undefined: anywhere.
+  /// The address for what a link receives for a micro-batch; undefined if any address will do.
   Tensor place_of(const StageLink& link, int64_t micro_batch) const;
-  /// It has come: in a rehearsal, where `place_of` tells of.
+  /// Tells that a value was received. What a rehearsal receives gives the addresses for later replays.
   void note_received(const StageLink& link, int64_t micro_batch, const Tensor& value);
 
  private:
-  // Tensors are borrowed, so that a rehearsal uses memory again as a step does; the pool of recorded work keeps it.
+  // Tensors are borrowed, so that a rehearsal reuses memory as a step does. The pool for recorded work keeps that
+  // memory.
   struct Pass {
     RecordedSection work;
     StageLink::Crossing sent;
   };
   struct Step {
     bool is_recorded = false;
-    MemoryCounts idle;  ///< bytes in use when it was recorded
+    MemoryCounts idle;  ///< bytes in use when the step was recorded
     std::deque<Pass> passes;
     std::map<std::pair<const StageLink*, int64_t>, Tensor> received;
   };
@@ -60,15 +66,15 @@ class PassRecorder {
   void give_in(Mode mode, const std::function<void(Mode)>& give);
   void rehearse(const std::function<void(Mode)>& give);
   StepRecorder::How agreed(StepRecorder::How own) { return agree_ ? agree_(own) : own; }
-  /// Whether a step that is replayed has more passes.
+  /// Whether the step that is being replayed has more passes.
   bool has_more() const { return next_ < step_->passes.size(); }
 
   Replica& replica_;
   StepRecorder::Agree agree_;
-  std::map<StepRecorder::Signature, Step> steps_;  ///< those that were made
-  Step* step_ = nullptr;                           ///< that is made; null: one that isn't to be recorded
+  std::map<StepRecorder::Signature, Step> steps_;  ///< steps so far, by their sizes
+  Step* step_ = nullptr;                           ///< the current step; null if it isn't to be recorded
   Mode mode_ = Mode::done;
-  size_t next_ = 0;  ///< pass of it
+  size_t next_ = 0;  ///< the next pass of the current step
 };
 
 }  // namespace dptrain::parallel

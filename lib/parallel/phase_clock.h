@@ -19,16 +19,17 @@ struct PhaseTimes {
   double operator[](Phase phase) const { return seconds[static_cast<size_t>(phase)]; }
 };
 
-/// A rank's clock: always in exactly one phase, so that the phases add up. Belongs to the rank thread; read between
-/// steps.
+/// A rank's clock. It is always in exactly one phase, so the phases add up to the whole time. It belongs to the rank
+/// thread and is read between steps.
 class PhaseClock {
  public:
-  /// From now on updates are shown there, and waits for others where the thread's are the device's; null: nowhere.
+  /// Shows updates on `timeline` from now on; null shows nothing. `shows_waits` also shows waits for others, for
+  /// devices that compute on the rank thread.
   void show_on(Timeline* timeline, bool shows_waits) {
     timeline_ = timeline;
     shows_waits_ = shows_waits;
   }
-  /// Ends the phase it is in and begins `phase`. Returns the one that ended.
+  /// Ends the current phase and begins `phase`. Returns the phase that ended.
   Phase enter(Phase phase) {
     const auto now = Clock::now();
     times_[phase_] += seconds_between(since_, now);
@@ -36,7 +37,7 @@ class PhaseClock {
     if (timeline_ != nullptr) show(phase);
     return std::exchange(phase_, phase);
   }
-  /// The times gathered since the last call.
+  /// Returns the times since the last call.
   PhaseTimes take() {
     enter(phase_);
     return std::exchange(times_, PhaseTimes{});
@@ -57,7 +58,7 @@ class PhaseClock {
   int64_t shown_ = Timeline::kNone;
 };
 
-/// A phase that ends with its scope, going back to the one before.
+/// Enters a phase for the length of its scope, then returns to the phase before.
 class InPhase {
  public:
   InPhase(PhaseClock& clock, Phase phase) : clock_(clock), before_(clock.enter(phase)) {}

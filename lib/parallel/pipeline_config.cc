@@ -12,7 +12,8 @@ namespace {
 
 constexpr int64_t kMostMicroBatches = 1 << 24;
 constexpr int64_t kMostStagesOfDevice = 1024;
-/// By default, so that filling and emptying the pipeline is a third of a step or less.
+/// The default number of micro-batches per device: filling and emptying the pipeline then takes at most a third of a
+/// step.
 constexpr int64_t kMicroBatchesOfDevice = 2;
 
 CutRequest read_cut(ConfigReader& options, int devices, int stages_per_device) {
@@ -35,7 +36,7 @@ CutRequest read_cut(ConfigReader& options, int devices, int stages_per_device) {
   return request;
 }
 
-/// At least as many as devices: with fewer some would never work at once.
+/// At least as many as devices; with fewer, some devices could never work at the same time.
 int64_t read_micro_batches(ConfigReader& options, int devices, const StrategyRequest& request, int replicas) {
   const auto written = options.optional_integer(
       "micro_batches", {.min = 1,
@@ -73,7 +74,7 @@ PipelineSchedule read_schedule(ConfigReader& options) {
   return kPipelineSchedules[std::ranges::find(names, name) - names.begin()];
 }
 
-/// Of `interleaved` several; the others have one.
+/// Only `interleaved` has several stages per device.
 int read_stages_per_device(ConfigReader& options, PipelineSchedule schedule) {
   const auto written = options.optional_integer(
       "stages_per_device",
@@ -96,7 +97,7 @@ int read_stages_per_device(ConfigReader& options, PipelineSchedule schedule) {
   return count;
 }
 
-/// `devices`: of each of `replicas` pipelines.
+/// `devices`: in each of `replicas` pipelines.
 StrategySpec read_pipeline(ConfigReader& options, const StrategyRequest& request, int devices, int replicas) {
   PipelineOptions pipeline{.schedule = read_schedule(options), .replicas = replicas};
   pipeline.stages_per_device = read_stages_per_device(options, pipeline.schedule);

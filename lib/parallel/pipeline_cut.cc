@@ -38,7 +38,7 @@ bool all_numbers(const std::vector<std::string>& entries) {
   return std::ranges::all_of(entries, [](const std::string& entry) { return number_in(entry).has_value(); });
 }
 
-/// Where each stage begins, and the end.
+/// The first unit of each stage, then the number of units.
 std::vector<int> begins_by_count(const CutRequest& request, std::span<const std::string> units) {
   std::vector<int> begins = {0};
   int64_t total = 0;
@@ -83,8 +83,8 @@ PipelineCut cut_at(const std::vector<int>& begins) {
   return cut;
 }
 
-/// The cut whose largest cost(stage, units) is the smallest; nothing where every cut is impossible. Exact: best[s][j]
-/// is that of the first j units on s stages.
+/// The cut whose largest cost(stage, units) is the smallest; nothing if every cut is impossible. Exact: best[s][j] is
+/// the smallest largest cost of the first j units on s stages.
 std::optional<PipelineCut> least_of_largest(int stages, int units,
                                             const std::function<double(int stage, nn::StageRange)>& cost) {
   const auto width = static_cast<size_t>(units) + 1;

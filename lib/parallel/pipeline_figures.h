@@ -7,17 +7,17 @@
 
 namespace dptrain::parallel {
 
-/// How the steps of a pipeline went, and how they were to go.
+/// How the steps of a pipeline went, and what was predicted.
 struct PipelineFigures {
-  std::vector<std::vector<std::string>> stages;  ///< the names of the model's stages that each of them holds
-  int stages_per_device = 1;                     ///< of D devices: stage s is on device s mod D
-  int64_t micro_batches = 0;                     ///< of a step, those of `accumulate` included
+  std::vector<std::vector<std::string>> stages;  ///< by stage of the pipeline: the names of its stages of the model
+  int stages_per_device = 1;                     ///< with D devices, stage s is on device s mod D
+  int64_t micro_batches = 0;                     ///< per step, including those of `accumulate`
   std::string schedule;
-  /// The share of the devices' time that they wait by the schedule alone: from the times that their passes took, or as
-  /// if all stages', and passes of data and weights, took equally long where they aren't known.
+  /// The share of the devices' time that the schedule alone makes them wait. It is computed from measured times of the
+  /// passes. If they aren't known, all stages, and passes of data and weights, are assumed to take equal time.
   double predicted_bubble = 0;
-  /// The share that they waited for activations and gradients, GPUs by their own clocks; nothing where a GPU hasn't
-  /// replayed a step yet.
+  /// The measured share of time that devices waited for activations and gradients, for GPUs by their own clocks.
+  /// Nothing if a GPU hasn't replayed a step yet.
   std::optional<double> bubble = {};
 };
 

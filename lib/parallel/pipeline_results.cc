@@ -1,4 +1,4 @@
-// What a pipeline has come to: scores of test samples, the whole model's state, how its stages have spent their time.
+// Results of a pipeline: scores of test samples, the whole model's state, and the times of its stages.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -10,11 +10,11 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Blocks that a pipeline evaluates between two looks at whether to stop, by device: the more, the less of its time is
-/// spent on filling and emptying it.
+/// Blocks per device that a pipeline evaluates before it checks again whether to stop. With more blocks, less of the
+/// time goes into filling and emptying the pipeline.
 constexpr int kBlocksOfDevice = 4;
 
-// A stage's times as numbers, one stage behind the other.
+// A stage's times are sent as this many numbers, one stage after the other.
 constexpr size_t kTimesOfStage = 5;
 
 void append_numbers(std::vector<double>& numbers, const StageTimes& of) {
@@ -83,7 +83,7 @@ std::vector<StepResults> PipelineStrategy::in_order(std::vector<std::vector<Step
     });
     if (first_rank() == 0) of_ranks = std::move(of_world);
   }
-  // A replica has taken every so many-th block, and its last stage alone knows what they have come out as.
+  // Blocks are dealt to the replicas in turn. Only a replica's last stage knows their results.
   std::vector<StepResults> results;
   size_t most = 0;
   for (const auto& of_rank : of_ranks) most = std::max(most, of_rank.size());
@@ -98,7 +98,7 @@ TrainingState PipelineStrategy::joined(bool everywhere, const std::function<Trai
   std::vector<std::optional<PartState>> parts(cut_.size());
   team().run("reading the training's state", [&](int rank) {
     make_room(rank);
-    // No two of these have the same stages.
+    // No two of the first replica's ranks have the same stages.
     if (rank >= devices()) return;
     Communicator& messages = team().host_communicator(rank);
     const bool is_sent = !is_first && replica_of(rank) == 0;

@@ -9,7 +9,7 @@ namespace {
 
 using Kind = StageAction::Kind;
 
-/// Passes over micro-batches [begin, end), one after the other.
+/// Adds passes over micro-batches [begin, end), one after the other.
 struct Passes {
   std::vector<StageAction>& actions;
   int stage;
@@ -40,16 +40,16 @@ std::vector<StageAction> gpipe(const PipelineStep& step, int stage) {
   return actions;
 }
 
-/// One back for each forward; in two passes where that is of use and asked for.
+/// One backward for each forward. It is split into two passes if the schedule asks for that and it helps.
 std::vector<StageAction> alternating(const PipelineStep& step, int stage) {
   std::vector<StageAction> actions;
   const Passes passes{.actions = actions, .stage = stage};
   const int64_t count = step.micro_batches;
-  // So many micro-batches are on their way behind this stage before the first gradient can come back.
+  // This many micro-batches enter the stages behind this one before the first gradient can come back.
   const int64_t warm_up = std::min<int64_t>(step.stages - 1 - stage, count);
   const bool weights_apart = step.schedule == PipelineSchedule::zero_bubble && stage > 0;
-  // So many micro-batches' gradients of weights are left for the end, when nothing else is to be done, so that nothing
-  // that goes back is held up by them while the pipeline fills.
+  // The weight gradients of this many micro-batches are left for the end, when nothing else is to be done. While the
+  // pipeline fills, they would hold up gradients on their way back.
   const int64_t kept = std::min<int64_t>(stage, count);
   passes.add(Kind::forward, 0, warm_up);
   for (int64_t m = 0; m < count; ++m) {
@@ -61,12 +61,13 @@ std::vector<StageAction> alternating(const PipelineStep& step, int stage) {
   return actions;
 }
 
-/// In rounds of as many micro-batches as there are devices, which go through all stages of a device, and back.
+/// Works in rounds of as many micro-batches as there are devices. A round goes forward through all stages of a device,
+/// and then back.
 std::vector<StageAction> interleaved(const PipelineStep& step, int device) {
   const int64_t devices = step.devices();
   const std::vector<int> own = step.stages_on(device);
-  // The last round is taken for a whole one, whose other micro-batches are then left out: what is done in this order
-  // waits for nothing that waits for it, which a shorter round by the same rule would.
+  // The last round is treated as a whole one, and its missing micro-batches are then left out. In this order no two
+  // passes wait for each other; a shorter round by the same rule would make them do so.
   const int64_t count = (step.micro_batches + devices - 1) / devices * devices;
   std::vector<StageAction> forward, backward, actions;
   for (int64_t begin = 0; begin < count; begin += devices) {
@@ -75,8 +76,8 @@ std::vector<StageAction> interleaved(const PipelineStep& step, int device) {
       Passes{.actions = backward, .stage = own[own.size() - 1 - nth]}.add(Kind::backward, begin, begin + devices);
     }
   }
-  // The last device comes to its last stage after a round of all others; each device before it goes two passes further
-  // until the first gradient has come back to it, one for each device in between and direction.
+  // The last device reaches its last stage after a round of all its other stages. Each device before it makes two more
+  // passes until its first gradient comes back: one per direction for each device in between.
   const auto warm_up = std::min(std::ssize(forward), (std::ssize(own) - 1) * devices + 2 * (devices - 1 - device));
   const auto add = [&](const StageAction& action) {
     if (action.micro_batch < step.micro_batches) actions.push_back(action);
@@ -136,7 +137,7 @@ double step_seconds(const PipelineStep& step, std::span<const StageSeconds> stag
     double free_at = 0;
   };
   const std::vector<double> never(static_cast<size_t>(step.micro_batches), -1.0);
-  // By stage and micro-batch, below 0 until it is.
+  // By stage and micro-batch; below 0 until known.
   std::vector<std::vector<double>> forward_done(stages.size(), never), backward_done(stages.size(), never);
   std::vector<Device> devices;
   size_t left = 0;
@@ -144,7 +145,7 @@ double step_seconds(const PipelineStep& step, std::span<const StageSeconds> stag
     devices.push_back({.actions = actions_of(step, d)});
     left += devices.back().actions.size();
   }
-  // Each device goes on as far as what it needs has come; whoever is asked first changes no time.
+  // Each device goes on until it needs a value that isn't there yet. The order of devices doesn't change the times.
   while (left > 0) {
     const size_t before = left;
     for (Device& own : devices) {

@@ -13,7 +13,7 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Adds the seconds of its scope.
+/// Adds the duration of its scope to `seconds`.
 class Timing {
  public:
   explicit Timing(double& seconds) : seconds_(seconds) {}
@@ -64,7 +64,7 @@ PipelineStages::PipelineStages(Replica& replica, const StageLink::Ends& ends, st
     for (const auto* link : {&added.previous, &added.next})
       if (link->has_value()) inboxes_[(*link)->peer()];
   }
-  // A planned one has no clock.
+  // A planned device has no clock.
   if (replica.device().kind() == DeviceKind::cuda && replica.device().computes())
     laps_.emplace(replica.device(), stages_.size());
 }
@@ -88,7 +88,7 @@ StageLink::Signature PipelineStages::signature_of(const BatchPart& part, bool tr
 
 void PipelineStages::list_arrivals(const PipelineStep& step, const ActionsOn& actions_on, const PartOf& part_of,
                                    bool training) {
-  // A stage's neighbors are on the devices before and behind its own, all around.
+  // A stage's neighbors are on the devices before and after its own, in a ring.
   const int devices = step.devices(), own = device_number();
   const auto is_here = [&](int number) { return number < step.stages && step.device_of(number) == own; };
   const std::set<int> others = {(own + devices - 1) % devices, (own + 1) % devices};
@@ -253,7 +253,7 @@ void PipelineStages::backward(StepUnderway& step, const StageAction& action) {
   const StageLink::Crossing sent = do_pass(at, StageLaps::Of::backward, at.times.backward_s,
                                            [&] { return compute_backward(step, action, own, std::move(gradient)); });
   if (!sent.value.defined()) return;
-  // At most one is on its way: whatever else its receiver waits for, what comes from here before that it takes first.
+  // At most one gradient is under way: whatever else its receiver waits for, it takes earlier values from here first.
   finish(at, step.gradient);
   step.gradient = at.previous->start_send(signature_of(step.part(action), true), sent);
 }

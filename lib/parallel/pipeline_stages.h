@@ -20,28 +20,27 @@
 
 namespace dptrain::parallel {
 
-/// What a stage has spent in its steps, as its rank's thread has seen it; a GPU's by its own clock, of a few steps,
-/// which it replays where it records.
+/// A stage's times in its steps, as its rank's thread measured them. A GPU's times come from its own clock, in a few of
+/// its steps; if it records, these are replayed steps.
 struct StageTimes {
   double forward_s = 0;
-  double backward_s = 0;          ///< without what is below
-  double backward_weights_s = 0;  ///< in passes of their own
-  double waiting_s = 0;           ///< for activations and gradients, until its pass could begin or end
+  double backward_s = 0;          ///< without backward_weights_s
+  double backward_weights_s = 0;  ///< passes of their own, for the gradients of weights
+  double waiting_s = 0;           ///< for activations and gradients, until a pass could begin or end
   int64_t micro_batches = 0;
 
   StageTimes& operator+=(const StageTimes& other);
 };
 
-/// A device's stages of a pipeline: each is a part of a model that gets what the stage before has made of a
-/// micro-batch, and gives what it makes of that to the stage behind; gradients go the way back. Each micro-batch has a
-/// tape of its own on each stage, which begins with what was received and ends with what is sent. Used by the device's
-/// rank thread.
+/// A device's stages of a pipeline. Each stage is a part of a model. It receives a micro-batch's activations from the
+/// stage before and sends its output to the stage after it; gradients go the opposite way. On each stage, each
+/// micro-batch has its own tape, from the received value to the sent one. Used by the device's rank thread.
 class PipelineStages {
  public:
-  /// A stage's number, and the stages before and behind it; nothing at an end of the pipeline.
+  /// A stage's number and its neighbors: the stages before and after it. A neighbor is empty at an end of the pipeline.
   struct Position {
     int stage = 0;
-    nn::StageRange units = {};  ///< the model's own stages that it is
+    nn::StageRange units = {};  ///< the stages of the model that form this stage
     std::optional<StageLink::Peer> previous = {};
     std::optional<StageLink::Peer> next = {};
   };
@@ -49,27 +48,29 @@ class PipelineStages {
   PipelineStages(Replica& replica, const StageLink::Ends& ends, std::span<const Position> positions,
                  PlantedFault planted = PlantedFault::none);
 
-  /// Makes a step on these parts: calls `make`, which adds gradients and makes the update, as PassRecorder has it.
-  /// `make` is told whether that is a rehearsal, in which devices neither compute nor wait for each other.
+  /// Makes a step on these parts. Calls `make` as PassRecorder::make_step does; it adds the gradients and makes the
+  /// update. Its argument says whether this is a rehearsal, in which devices neither compute nor wait for each other.
   void make_step(const StepParts& parts, const std::function<void(bool rehearses)>& make);
   PassRecorder& recorder() { return recorder_; }
-  // For `make`:
-  /// Gradients of a step's micro-batches, which the replica's step was begun with, added up by number. `empty_too`:
-  /// also passes of micro-batches without samples are made, which are left out otherwise, here and on other devices.
+  // The following members are for `make`:
+  /// Computes the gradients of a step's micro-batches and adds them up in the order of micro-batches. The replica's
+  /// step has been begun with the same parts. `empty_too`: also makes passes for micro-batches without samples. By
+  /// default this device and all others leave them out.
   void add_gradients(const PipelineStep& step, const StepParts& parts, bool empty_too);
-  /// Has the device do what isn't a pass, and the same in every step of these sizes: it is recorded as passes are.
+  /// Gives the device work that isn't a pass and is the same in every step of these sizes. It is recorded as passes
+  /// are.
   void record_alike(const std::function<void()>& give);
-  /// Test samples from `begin` to before `end`.
+  /// Test samples [begin, end).
   struct Block {
     int64_t begin = 0;
     int64_t end = 0;
   };
-  /// Passes blocks of test samples on, in the order of `step`'s forward passes, with these rows of text predicted; the
-  /// last stage returns what they have come out as, by number, the others nothing.
+  /// Runs forward passes over blocks of test samples, in the order of `step`'s forward passes. `rows`: which rows of a
+  /// text are evaluated. Returns the results by block number on the device with the last stage, and nothing elsewhere.
   std::vector<StepResults> evaluate(const PipelineStep& step, const Dataset& dataset, std::span<const Block> blocks,
                                     PredictedRows rows);
 
-  /// By stage, since the last call. Blocks.
+  /// Returns the times by stage since the last call. Blocks.
   std::vector<StageTimes> take_times();
 
  private:
@@ -77,28 +78,28 @@ class PipelineStages {
     Stage(const Position& in_pipeline, size_t number, Device& device, const StageLink::Ends& ends);
 
     Position position;
-    size_t number = 0;  ///< among the device's
+    size_t number = 0;  ///< index among the device's stages
     std::optional<StageLink> previous;
     std::optional<StageLink> next;
-    /// Whether gradients come back for what goes on: not to stages without trained parameters at the beginning of a
-    /// model. Known once a micro-batch has been there.
+    /// Whether gradients come back for the stage's output. They don't for the first stages of a model if these have no
+    /// trained parameters. Known once a micro-batch has passed.
     std::optional<bool> is_answered;
     StageTimes times;
   };
   struct Underway {
     std::unique_ptr<Tape> tape;
     Variable input;   ///< without its value
-    Variable output;  ///< of a stage before the last; without its value
+    Variable output;  ///< in stages before the last; without its value
     Layout output_layout = Layout::plain;
-    std::vector<Tape::Root> roots;  ///< of the last stage
+    std::vector<Tape::Root> roots;  ///< in the last stage
     std::unique_ptr<CommWork> sending;
   };
   struct StepUnderway {
     const StepParts& parts;
-    std::vector<PartPlace> places;                          ///< of each part
+    std::vector<PartPlace> places;                          ///< by part
     std::map<std::pair<int, int64_t>, Underway> under_way;  ///< by stage and micro-batch
-    std::unique_ptr<CommWork> gradient;                     ///< the latest that was sent back
-    const StageAction* next = nullptr;                      ///< that begins with what is sent here; null: none
+    std::unique_ptr<CommWork> gradient;                     ///< the gradient that was sent back last
+    const StageAction* next = nullptr;  ///< the next action that begins with a received value; null: none
 
     const BatchPart& part(const StageAction& action) const { return *parts[static_cast<size_t>(action.micro_batch)]; }
   };
@@ -107,44 +108,46 @@ class PipelineStages {
   void backward(StepUnderway& step, const StageAction& action);
   void backward_weights(StepUnderway& step, const StageAction& action);
   Stage& stage(int number);
-  /// "forward 3", the micro-batch by number from 1; "forward 3, stage 0" where the device has several.
+  /// "forward 3" for the third micro-batch; "forward 3, stage 0" if the device has several stages.
   std::string pass_name(const char* kind, const StageAction& action) const;
-  /// What both ends of a boundary know of a part.
+  /// Identifies the form of a part's tensors to both ends of a boundary.
   static StageLink::Signature signature_of(const BatchPart& part, bool training);
-  /// A device's first stage has its number.
+  /// The device's number, which is also the number of its first stage.
   int device_number() const { return stages_.front().position.stage; }
   using ActionsOn = std::function<std::vector<StageAction>(int device)>;
   using PartOf = std::function<const BatchPart&(int64_t micro_batch)>;
   /// Lists what other devices will send here, in the order of their actions.
   void list_arrivals(const PipelineStep& step, const ActionsOn& actions_on, const PartOf& part_of, bool training);
   void end_arrivals();
-  /// What a pass begins with. Blocks.
+  /// Receives the value that a pass begins with. Blocks.
   StageLink::Crossing receive(Stage& at, const StageLink& link, int64_t micro_batch);
   StageInbox& inbox_of(const StageLink& link) { return inboxes_.at(link.peer()); }
-  /// What the next action begins with may come while this one computes.
+  /// Lets the value that the next action begins with arrive while the current action computes.
   void expect_next(const StepUnderway& step);
   void finish(Stage& at, std::unique_ptr<CommWork>& work);
-  /// Has the device do a pass of a stage, which the seconds are of.
+  /// Has the device do a pass of a stage. Adds its time to `seconds`.
   StageLink::Crossing do_pass(Stage& at, StageLaps::Of kind, double& seconds,
                               const std::function<StageLink::Crossing()>& give);
-  // A pass of what it has received; they return what is sent on, or back.
+  // One pass on a received value. They return what is sent on, or back.
   StageLink::Crossing compute_forward(const StepUnderway& step, const StageAction& action, Underway& own,
                                       StageLink::Crossing received);
   StageLink::Crossing compute_backward(StepUnderway& step, const StageAction& action, Underway& own, Tensor gradient);
-  /// Whether there is one for what a stage has made, once that was seen: of the last one's losses there always is.
+  /// Whether a gradient comes for a stage's output; called once `is_answered` is known. The last stage always has the
+  /// gradients of its losses.
   static bool gets_gradient(const Stage& at) { return !at.next || at.is_answered.value(); }
   void rehearse(const std::function<void(bool rehearses)>& make);
 
   Replica& replica_;
   PassRecorder recorder_;
-  /// Of a GPU, which is timed in a few steps from one look at its times to the next: it takes launches.
+  /// Number of steps that a GPU is timed in between two calls of `take_times`. Only a few are timed, because timing
+  /// takes launches.
   static constexpr int64_t kLappedSteps = 8;
   std::optional<StageLaps> laps_;
-  int64_t lapped_steps_ = 0;  ///< since the last look
-  bool is_lapped_ = false;    ///< the step that is made is one of them
+  int64_t lapped_steps_ = 0;  ///< since the last `take_times`
+  bool is_lapped_ = false;    ///< whether the current step is timed
   PlantedFault planted_;
   std::deque<Stage> stages_;           ///< in order
-  std::map<int, StageInbox> inboxes_;  ///< by rank that sends
+  std::map<int, StageInbox> inboxes_;  ///< by sending rank
 };
 
 }  // namespace dptrain::parallel

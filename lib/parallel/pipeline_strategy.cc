@@ -17,20 +17,20 @@
 namespace dptrain::parallel {
 namespace {
 
-/// What a device has of its replica's model.
+/// The part of its replica's model that a rank's device holds.
 ReplicaAssignment part_of(const PipelineCut& cut, const PipelineStep& step, int rank) {
   ReplicaAssignment part{.duties = {.updates = true, .averages = rank < step.devices()}, .stages = {}};
   for (const int stage : step.stages_on(rank % step.devices())) part.stages.push_back(cut[static_cast<size_t>(stage)]);
   return part;
 }
 
-/// Stages hand activations on, and gradients back.
+/// Adds the rank pairs between which stages send activations and gradients.
 StrategyContext with_messages(StrategyContext context, int replicas, const PipelineStep& step) {
   context.team.messages = neighbor_pairs(replicas, step.devices(), {.around = step.stages_per_device > 1});
   return context;
 }
 
-/// Without its micro-batches.
+/// The step without its micro-batches.
 PipelineStep step_of(const PipelineOptions& options, int64_t stages) {
   return {.schedule = options.schedule,
           .stages = static_cast<int>(stages),
@@ -38,7 +38,7 @@ PipelineStep step_of(const PipelineOptions& options, int64_t stages) {
           .micro_batches = 0};
 }
 
-/// The cut by what the model's units cost on the first device of all.
+/// The cut by the costs of the model's units, measured on the first device of the world.
 PipelineCut measured_cut(const StrategyContext& context, const PipelineStep& step) {
   const auto measure = [&] { return cut_by_cost(profile_units(context), step, context.team.memory_limit_bytes); };
   if (!context.team.world) return measure();
@@ -115,7 +115,7 @@ void PipelineStrategy::agree_on_recording(const StrategyContext& context) {
   const WorldShape& shape = context.team.world->shape;
   bool is_one_each = true;
   for (int process = 0; process < shape.processes(); ++process) is_one_each &= shape.ranks_of(process).size() == 1;
-  // A GPU that is given what NCCL sends waits for another process's, and one beside it may wait for both to record.
+  // A GPU that sends by NCCL waits for another process's GPU, and a GPU beside that one may wait for both to record.
   if (is_one_each) return;
   for (int rank = 0; rank < ranks(); ++rank) {
     agreements_.push_back(std::make_unique<RecordingAgreement>(team().host_communicator(rank)));
@@ -127,7 +127,7 @@ void PipelineStrategy::agree_on_recording(const StrategyContext& context) {
 std::vector<StageFacts> PipelineStrategy::exchange_facts() {
   std::vector<StageFacts> facts;
   for (int rank = 0; rank < ranks(); ++rank) facts.push_back(StageFacts::of(replica(rank)));
-  // Of a logged world a whole replica is there, which the others are like.
+  // A logged world contains one whole replica; the others are like it.
   if (!team().spans_processes() || team().is_logged()) return facts;
   std::vector<StageFacts> of_world;
   team().run("exchanging what stages hold", [&](int rank) {
@@ -149,7 +149,7 @@ void PipelineStrategy::form_groups(const StrategyContext& context) {
 }
 
 void PipelineStrategy::find_ties(const std::vector<StageFacts>& facts) {
-  // By name: each device has a model of its own.
+  // Ties are matched by name, because each device has a model of its own.
   std::set<std::string> borrowed;
   for (int d = 0; d < devices(); ++d)
     borrowed.insert(facts[static_cast<size_t>(d)].borrowed.begin(), facts[static_cast<size_t>(d)].borrowed.end());
@@ -173,7 +173,7 @@ void PipelineStrategy::find_ties(const std::vector<StageFacts>& facts) {
 std::vector<Device*> PipelineStrategy::batch_devices() {
   std::vector<Device*> devices;
   for (int r = replica_of(0); r <= replica_of(ranks() - 1); ++r) {
-    // Of the first replica here another process may have the first stage.
+    // Another process may have the first stage of this process's first replica.
     const int first = rank_of(r, 0) - first_rank();
     devices.push_back(first < 0 ? nullptr : &team().device(first));
   }
@@ -185,7 +185,7 @@ void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const Step
   step.micro_batches = static_cast<int64_t>(batch->micro_batches.size());
   step.flush = flush_;
   if (step.micro_batches > step_.micro_batches) step_ = step;
-  // Each counts once: where its loss is computed.
+  // Each sample counts once, on the rank that computes its loss.
   for (int rank = 0; rank < ranks(); ++rank)
     for (const BatchPart* part : is_last(rank) ? parts_on(*batch, rank) : StepParts())
       count_samples(rank, part->samples());
@@ -209,7 +209,7 @@ void PipelineStrategy::give_step(int rank, const PipelineStep& step, const StepP
   Replica& own = replica(rank);
   StepExchange& exchange = own.exchange();
   if (!rehearses) exchange.stamp(StepExchange::Point::begun);
-  // Where batch norms of any stage share their statistics all replicas make the same passes, with samples or not.
+  // If the batch norms of any stage share statistics, all replicas make the same passes, with or without samples.
   stages(rank).add_gradients(step, parts, shares_statistics_);
   if (!rehearses) {
     exchange.stamp(StepExchange::Point::computed);
@@ -220,7 +220,7 @@ void PipelineStrategy::give_step(int rank, const PipelineStep& step, const StepP
   const auto update = [&] {
     own.update_and_publish([&] { own.update(of_parts == nullptr ? SumOverPipeline() : sum); });
   };
-  // Devices meet in an update that needs all parts of a replica.
+  // In an update that needs all parts of a replica, its devices wait for each other.
   if (of_parts == nullptr)
     stages(rank).record_alike(update);
   else if (!rehearses)
@@ -247,7 +247,7 @@ void PipelineStrategy::broadcast_from_first_replica(int rank, const Tensor& tens
 }
 
 void PipelineStrategy::share_weights(int rank) {
-  // All replicas made the same updates; only the running statistics of the batch norms are each one's own.
+  // All replicas made the same updates; only the batch norms' running statistics differ.
   broadcast_from_first_replica(rank, replica(rank).model().running_states());
 }
 

@@ -18,23 +18,26 @@ struct PipelineOptions {
   CutRequest cut = {};
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_back;
   int stages_per_device = 1;
-  int64_t micro_batches = 0;  ///< of a step, beside those of `accumulate`
+  int64_t micro_batches = 0;  ///< per step, in addition to `accumulate`
   int replicas = 1;
 };
 
-/// A model cut into stages, one a device or several, which the micro-batches of a step go through one behind the other
-/// (model_parallel); or several replicas of that, each with its part of every micro-batch, whose gradients are added
-/// device by device (hybrid). Devices are listed replica by replica. A parameter that stages of two devices use lives
-/// on both, and its gradient is added up between them. The devices of a replica may be of several processes.
+/// A model cut into stages, one or several per device; the micro-batches of a step go through them one after the other
+/// (model_parallel). With several replicas of such a pipeline, each has its part of every micro-batch, and gradients
+/// are added device by device (hybrid).
+///
+/// Devices are listed replica by replica. A parameter that stages on two devices use is stored on both, and its
+/// gradient is added up between them. The devices of a replica may be in several processes.
 class PipelineStrategy final : public ReplicatedStrategy {
  public:
-  /// Measures the model first where the cut is left to that: of several processes that of rank 0 does, for all. Throws
-  /// 78 where the model can't be cut so.
+  /// Measures the model first if the cut is automatic. If there are several processes, rank 0's measures for all.
+  /// Throws an error with exit code 78 if the model can't be cut as requested.
   static std::unique_ptr<Strategy> make(const StrategyContext& context, const PipelineOptions& options);
 
   PipelineStrategy(const StrategyContext& context, const PipelineOptions& options, const PipelineCut& cut);
 
-  /// The parts of a batch are those of the replicas that have a stage here, whose images the first stage reads.
+  /// One device for each replica that has a stage in this process: the device of its first stage, which reads the
+  /// images. It is null if another process has that device.
   std::vector<Device*> batch_devices() override;
   int first_part() override { return replica_of(0); }
   BatchSplit batch_split() override { return BatchSplit::even(replicas_); }
@@ -48,66 +51,67 @@ class PipelineStrategy final : public ReplicatedStrategy {
   CommWays sum_ways() override { return replicas_ > 1 ? same_stages_communicator(0).ways() : CommWays(); }
 
  private:
-  /// Of a replica.
+  /// Devices per replica.
   int devices() const { return step_.devices(); }
-  // Of a rank of this process: its device's number in its replica, from 0.
+  // For a rank of this process: its replica, and its device's number in that replica, from 0.
   int device_of(int rank) const { return (first_rank() + rank) % devices(); }
   int replica_of(int rank) const { return (first_rank() + rank) / devices(); }
-  /// Whether it has the last stage.
+  /// Whether a rank's device has the last stage.
   bool is_last(int rank) const { return device_of(rank) + 1 == devices(); }
   PipelineStages& stages(int rank) { return *stages_[static_cast<size_t>(rank)]; }
   StepParts parts_on(const Batch& batch, int rank) { return parts_of(batch, replica_of(rank) - first_part()); }
-  /// Of the world.
+  /// A rank of the world.
   int rank_of(int replica, int device) const { return replica * devices() + device; }
 
   void make_stages(PlantedFault planted);
   std::vector<PipelineStages::Position> positions_on(int rank);
   void agree_on_recording(const StrategyContext& context);
-  /// By rank of the world. Blocks.
+  /// Returns the facts by rank of the world. Blocks.
   std::vector<StageFacts> exchange_facts();
   void form_groups(const StrategyContext& context);
   void find_ties(const std::vector<StageFacts>& facts);
-  /// What a rank's device is given in a step, or in its rehearsal.
+  /// Gives a rank's device its work of a step, or of the step's rehearsal.
   void give_step(int rank, const PipelineStep& step, const StepParts& parts, bool rehearses);
-  /// The gradients of a rank's stages, complete in what other devices add to them.
+  /// Adds other devices' gradients to those of a rank's stages.
   void add_other_gradients(int rank);
-  /// A rank's tensor over those of a communicator; in its first step apart, as Communicator::begin_recordable has it.
+  /// Adds up a tensor over a communicator's ranks. In the rank's first step this runs apart from other work; see
+  /// Communicator::begin_recordable.
   void add_up(int rank, Communicator& communicator, const Tensor& tensor);
   void share_weights(int rank) override;
   void swap_average(int rank) override;
   void broadcast_from_first_replica(int rank, const Tensor& tensor);
-  /// Whether some process says so.
+  /// Whether any process passes true.
   bool any_process(bool own);
-  /// What blocks have come out as, in their order, from those of each rank's replica: of all ranks on the process that
-  /// has rank 0, elsewhere of its own.
+  /// Merges blocks' results, given by rank, into block order. On the process that has rank 0 they are the results of
+  /// all ranks, elsewhere of its own ranks.
   std::vector<StepResults> in_order(std::vector<std::vector<StepResults>> of_ranks);
-  /// The first replica's state, on the process that has rank 0. `everywhere`: the others get that of the stages that
-  /// they have.
+  /// The first replica's state, on the process that has rank 0. With `everywhere`, the other processes get the state of
+  /// their own stages.
   TrainingState joined(bool everywhere, const std::function<TrainingState(Replica&)>& state_of);
-  /// By rank of the world, of each its stages', on the process that has rank 0; nothing elsewhere.
+  /// Returns the stages' times by rank of the world, on the process that has rank 0; nothing elsewhere.
   std::vector<std::vector<StageTimes>> take_times_of_all();
 
-  /// A rank's end of what it adds up with other devices of its replica.
+  /// A rank's communicators for sums with other devices of its replica.
   struct Sums {
-    Communicator* of_parts = nullptr;  ///< the same replica's, where updates need all of them
+    Communicator* of_parts = nullptr;  ///< all of its replica's ranks; null unless updates need all of them
     struct Tie {
       const Parameter* parameter;
-      Communicator* communicator;  ///< of the devices that use it
+      Communicator* communicator;  ///< of the devices that use the parameter
     };
-    std::vector<Tie> ties = {};  ///< by name, so in one order on all ranks
+    std::vector<Tie> ties = {};  ///< ordered by name, so that all ranks add in the same order
   };
 
   PipelineCut cut_;
   int replicas_;
-  PipelineStep step_;  ///< of the most micro-batches so far
+  PipelineStep step_;  ///< the step with the most micro-batches so far
   int64_t flush_;
   bool is_of_text_;
   bool averages_weights_;
-  bool shares_statistics_ = false;                       ///< some stage does, in its passes
+  bool shares_statistics_ = false;                       ///< some stage's passes share batch statistics
   std::vector<std::unique_ptr<PipelineStages>> stages_;  ///< by rank
   std::vector<Sums> sums_;                               ///< by rank
   std::vector<char> has_stepped_;                        ///< by rank
-  /// By rank, where ranks record at the same time; else empty.
+  /// By rank, if ranks record at the same time; else empty.
   std::vector<std::unique_ptr<RecordingAgreement>> agreements_;
   StepsUnderWay steps_;
 };

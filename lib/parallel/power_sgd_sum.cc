@@ -22,12 +22,12 @@ Tensor plain_matrix(const Tensor& tensor) {
   return ops::reorder(tensor, Layout::plain, MemoryPurpose::workspace).reshaped({rows, tensor.elements() / rows});
 }
 
-/// P: as many rows as the matrix has, and as many columns as there are directions.
+/// Shape of P: one row per row of the matrix, one column per direction.
 Shape basis_shape(const PowerSgdSum::Matrix& matrix) {
   return {matrix.gradient.shape()[0], matrix.directions.shape()[0]};
 }
 
-/// Of a flat tensor the next elements, of that shape, from `at` on, which moves behind them.
+/// The next elements of a flat tensor, in the given shape, from `at` on. Moves `at` behind them.
 Tensor cut(const Tensor& flat, int64_t& at, const Shape& shape, Layout layout, int64_t elements) {
   const Tensor window = flat.window(at, shape, layout);
   at += elements;
@@ -91,7 +91,7 @@ void PowerSgdSum::go_on() {
 
 void PowerSgdSum::find_directions(const Matrix& matrix, size_t number) {
   ops::linear_backward_weights(plain_matrix(matrix.residual), bases_[number], {.weight = found_[number], .bias = {}});
-  // This rank's part of the sum is what it has sent.
+  // This rank's share of the sum is the product that it has sent.
   write_matrix(ops::linear_backward_data(found_[number], bases_[number]), matrix.gradient);
   ops::leave_residual(matrix.residual, matrix.gradient, options_.loss_factor);
 }

@@ -18,7 +18,7 @@ std::vector<int> ranks_of(const RankRun& run) {
   return ranks;
 }
 
-/// What a worker pushes the sums of, its ranks numbered from 0.
+/// The runs of ranks whose sums a worker pushes; its own ranks are numbered from 0.
 std::vector<RankRun> pushed_runs(const WorldShape& world, int worker, bool is_asynchronous) {
   const RankRun own = world.ranks_of(worker);
   if (is_asynchronous) return {{0, own.size()}};
@@ -27,7 +27,7 @@ std::vector<RankRun> pushed_runs(const WorldShape& world, int worker, bool is_as
   return runs;
 }
 
-/// The processes that train, of a planned training too.
+/// The shape of the processes that train, also for a planned run.
 WorldShape workers_of(const RankTeam& team, const StrategyContext& context) {
   if (context.team.world) return context.team.world->shape;
   if (context.team.logged && context.team.logged->shape) return *context.team.logged->shape;
@@ -73,7 +73,7 @@ ProcessStore::ProcessStore(RankTeam& team, const StrategyContext& context, const
   process_ = team.form_group(ranks_of({0, team.size()}));
   subtrees_.resize(process_.size());
   for (int rank = 0; rank < team.size(); ++rank) logged_.push_back(team.logged_calls(rank));
-  // Of CPU workers the devices' memory is the host's.
+  // CPU workers' memory is host memory anyway.
   const bool on_devices =
       options.type == StoreOptions::Type::dist_device_sync && team.device(0).kind() != DeviceKind::cpu;
   if (on_devices) group_subtrees(team, runs);
@@ -94,7 +94,7 @@ ProcessStore::ProcessStore(RankTeam& team, const StrategyContext& context, const
                                                                .ends_with_apply = of_servers.waits_for_apply},
                                             to_servers);
   } catch (const std::exception&) {
-    // Servers that are there already end with their links alone, and they are waited for.
+    // Servers that already exist end only when their links do, and the destructor waits for them.
     const Error failure = described("the key-value store", std::current_exception());
     for (const auto& link : to_servers_) link->abort(failure.what(), failure.code());
     to_scheduler_->abort(failure);

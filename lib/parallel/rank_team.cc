@@ -13,7 +13,7 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Of a rank: its number where there are several, its device, and what it was at.
+/// A rank's name: its number if there are several ranks, its device, and what it was doing.
 std::string name_of(const Device& device, int rank, int size, const std::string& what) {
   return size > 1 ? fmt::format("rank {} ({}), {}", rank, device.name(), what)
                   : fmt::format("{}, {}", device.name(), what);
@@ -76,7 +76,7 @@ void RankTeam::exchange_kinds() {
   for (const auto& device : devices_) kinds_.push_back(device->kind());
   if (!spans_processes()) return;
   if (logged_) {
-    // One rank stands for all.
+    // The kind of one rank stands for all.
     kinds_.assign(static_cast<size_t>(world_size()), device(0).kind());
     return;
   }
@@ -112,7 +112,7 @@ void RankTeam::make_logging_communicators(const std::vector<Device*>& devices) {
   over_host.recorded.clear();
   over_host.by_tree.reset();
   over_host.over_host = true;
-  // Between processes scores alone go that way, which are no part of a step.
+  // Between processes, only scores go over host memory, and they aren't part of a step.
   unread_calls_.resize(devices.size());
   if (spans_processes()) over_host.calls = &unread_calls_;
   host_communicators_ = make_meta_communicators(devices, over_host, log_numbers);
@@ -139,7 +139,7 @@ std::vector<Communicator*> RankTeam::form_world_group(const std::vector<int>& wo
   } else if (const RanksOfProcesses processes = processes_of(world_ranks); processes.processes.size() > 1) {
     CommunicatorOptions group_options = communicator_options_;
     group_options.world = processes;
-    // All processes number their groups alike.
+    // All processes must number their groups alike.
     if (own.empty())
       for (int group = 0; group < exchange_groups_of(group_options); ++group) exchange_->next_group();
     else
@@ -219,7 +219,7 @@ std::vector<std::vector<TimelineRow>> RankTeam::take_timelines() {
 }
 
 void RankTeam::wait(int64_t number) {
-  // Ranks compute for as long as they need; where they wait for each other, the communicator's deadline ends it.
+  // Computing has no deadline. Where ranks wait for each other, the communicator has one.
   if (!threads_->wait(number, [this] { return is_hung(); })) leave_hung();
   if (const std::exception_ptr cause = root_cause()) std::rethrow_exception(cause);
 }
@@ -255,7 +255,7 @@ void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failur
   const Error error = described(name_of(device(rank), first_rank() + rank, world_size(), what), failure);
   {
     const std::lock_guard lock(mutex_);
-    // Later failures are consequences: the others stop because this one did.
+    // Later failures are consequences: the other ranks stop because this one failed.
     if (root_cause_) return;
     root_cause_ = std::make_exception_ptr(error);
     failed_at_ = Clock::now();

@@ -37,7 +37,8 @@ void RankTimelines::do_step(int64_t step, const ShownSteps& shown, const std::fu
 }
 
 std::vector<TimelineRow> RankTimelines::take() {
-  // What nobody could see: operators that are nothing on such a device, waits for what was there.
+  // Shorter spans can't be seen: operators that do nothing on this device, and waits for values that were already
+  // there.
   static constexpr auto kShortest = std::chrono::microseconds(1);
   std::vector<TimelineRow> rows = {{.spans = computing_->take(), .left_out = computing_->left_out()},
                                    {.is_communication = true, .spans = exchanges_.take()}};

@@ -10,7 +10,7 @@
 
 namespace dptrain::parallel {
 
-/// Steps to be shown, by their numbers: first to last.
+/// Numbers of the steps to be shown, first to last.
 struct ShownSteps {
   int64_t first = 0;
   int64_t last = -1;
@@ -18,32 +18,32 @@ struct ShownSteps {
   bool contains(int64_t step) const { return first <= step && step <= last; }
 };
 
-/// How a step is called there.
+/// The name of a step in a timeline.
 std::string step_name(int64_t step);
 
-/// What a rank was at: a row of a picture.
+/// A row of a timeline: what a rank did.
 struct TimelineRow {
-  bool is_communication = false;    ///< whose spans may overlap; else computing
+  bool is_communication = false;    ///< a row of exchanges, whose spans may overlap; else of computing
   std::vector<TimelineSpan> spans;  ///< in the order in which they began
-  int64_t left_out = 0;             ///< that there was no room for
+  int64_t left_out = 0;             ///< number of spans that there was no room for
 };
 
-/// What shows what a rank is at in some of its steps: its operators, in what part of the step, and what it exchanges
-/// with others beside that. Used by the rank's thread, but where something else is said.
+/// Records what a rank does in some of its steps: the operators by part of the step, and the exchanges with others.
+/// Used by the rank's thread, except `take`.
 class RankTimelines {
  public:
-  /// Shows the device; ends before it.
+  /// Shows the device's work. Must be destroyed before the device.
   explicit RankTimelines(Device& device);
   ~RankTimelines();
   RankTimelines(const RankTimelines&) = delete;
   RankTimelines& operator=(const RankTimelines&) = delete;
 
-  /// Where exchanges are shown that go through this process's memory.
+  /// The timeline of exchanges through this process's memory.
   Timeline& exchanges() { return exchanges_; }
-  /// Does a step; of one that is shown it waits for the device at its end. After the last of them the device is shown
-  /// no more: what it has recorded with marks in it is recorded anew.
+  /// Does a step. After a step that is shown, waits for the device. After the last shown step, the device isn't shown
+  /// any more; work that was recorded together with timeline marks is then recorded again.
   void do_step(int64_t step, const ShownSteps& shown, const std::function<void()>& work);
-  /// What has been shown since the last call, between steps; of any thread.
+  /// Returns what has been shown since the last call. Call it between steps, from any thread.
   std::vector<TimelineRow> take();
 
  private:
@@ -51,7 +51,7 @@ class RankTimelines {
 
   Device& device_;
   std::unique_ptr<Timeline> computing_;
-  std::unique_ptr<Timeline> device_exchanges_;  ///< null where the device exchanges nothing by itself
+  std::unique_ptr<Timeline> device_exchanges_;  ///< null if the device exchanges nothing by itself
   HostTimeline exchanges_;
 };
 

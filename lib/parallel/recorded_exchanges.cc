@@ -41,10 +41,10 @@ void RecordedExchanges::run(int rank, Replica& replica, const StepParts& parts, 
   if (!replica.device().can_record() || !replica.records_steps())
     return give_apart(
         done_[static_cast<size_t>(rank)].insert(sizes_known_to_all(team_, batch, replica.device())).second);
-  // Of images every rank's sizes follow from how the batch is shared out.
+  // For images, every rank's sizes follow from how the batch is split.
   if (auto& agreement = agreements_[static_cast<size_t>(rank)])
     agreement->begin_step(is_of_text_ ? std::nullopt : std::optional(sizes_of_all(batch, replica.device())));
-  // Ranks that log what they would do tell each other nothing: they go by the sizes of all.
+  // Logging ranks exchange nothing, so the sizes of all ranks are part of their signature.
   const auto signature = team_.is_logged() ? sizes_of_all(batch, replica.device()) : StepRecorder::Signature();
   const CommCounts before = communicator.counts();
   const auto given = [&](StepRecorder::How how) {

@@ -9,27 +9,26 @@
 
 namespace dptrain::parallel {
 
-/// Work that a device has recorded, with the memory that it takes and what timelines show of it. Used by the device's
-/// rank thread.
+/// Work that a device has recorded, the memory that it takes, and its timeline spans. Used by the device's rank thread.
 class RecordedSection {
  public:
-  /// Records what `give` gives to the device. `idle`: bytes in use where nothing of what is recorded is under way.
+  /// Records the work that `give` gives to the device. `idle`: bytes in use while none of the recorded work runs.
   RecordedSection(Device& device, const MemoryCounts& idle, const std::function<void()>& give);
-  /// Gives all of it to the device.
+  /// Gives the recorded work to the device.
   void run();
 
-  /// Before the first one of all: from now on the pool of recorded work is kept, and what choosing among algorithms
-  /// took is given back.
+  /// Prepares the device for its first recorded section. Keeps the pool of recorded work from now on, and frees the
+  /// memory that choosing among algorithms took.
   static void make_room(Device& device);
 
  private:
-  /// Those that the device is shown on.
+  /// The timelines that the device is shown on.
   std::vector<Timeline*> timelines() const;
 
   Device& device_;
   std::unique_ptr<RecordedWork> work_;
-  MemoryCounts peak_;                       ///< bytes that it uses besides
-  std::vector<Timeline::Recording> shown_;  ///< what its device's timelines show of it
+  MemoryCounts peak_;                       ///< bytes that the recorded work uses in addition to `idle`
+  std::vector<Timeline::Recording> shown_;  ///< the recorded spans, by timeline of the device
 };
 
 }  // namespace dptrain::parallel

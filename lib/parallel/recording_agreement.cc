@@ -10,7 +10,7 @@ namespace dptrain::parallel {
 
 void RecordingAgreement::begin_step(std::optional<StepRecorder::Signature> sizes) {
   sizes_ = std::move(sizes);
-  // What steps of other sizes have recorded is lost where these need more room.
+  // A step of new sizes may need more room, which invalidates the recordings of other sizes.
   if (!sizes_ || seen_.insert(*sizes_).second) replayed_.clear();
 }
 

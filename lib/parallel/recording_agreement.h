@@ -8,19 +8,21 @@
 
 namespace dptrain::parallel {
 
-/// How far ranks go that record their steps together: as far as the least of them, as each has sizes of its own (texts
-/// with more or fewer predicted tokens, shares of a batch) and memory of its own. One is a rank's; all ranks begin the
-/// same steps and ask equally often.
+/// Lets ranks record their steps together. All go only as far as the least advanced rank, because each rank has its own
+/// sizes (texts with more or fewer predicted tokens, shares of a batch) and its own memory. There is one object per
+/// rank; all ranks must begin the same steps and ask equally often.
 class RecordingAgreement {
  public:
   using How = StepRecorder::How;
 
   explicit RecordingAgreement(Communicator& over_host) : over_host_(over_host) {}
 
-  /// A step that is alike, on every rank, in each step of these sizes: what all ranks would replay of it they replay in
-  /// all that follow, and don't meet for it. Nothing where that can't be told.
+  /// Begins a step. `sizes` is set if steps of equal sizes are alike on every rank. Once all ranks have replayed a part
+  /// of such a step, they replay it in all later steps of these sizes without asking each other. Pass nothing if this
+  /// can't be known.
   void begin_step(std::optional<StepRecorder::Signature> sizes);
-  /// How far all go where this rank would go as far as `own`. Blocks until all have asked, unless that is known.
+  /// How far all ranks go, if this rank would go as far as `own`. Blocks until all ranks have asked, unless the answer
+  /// is already known.
   How of_all(How own);
 
  private:

@@ -54,7 +54,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties) : Replica(device, spec) {
   if (duties.places) model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.stages);
-  // Shards add their gradients up in one buffer, and norms are taken of all of it.
+  // Shards add up their gradients in one buffer, and norms are taken over all gradients.
   if (duties.gradients_held_by && device.kind() == DeviceKind::cpu && spec.shards.size() == 0 && !clip_norm_ &&
       !spec.optimizer.measures)
     model_->hold_gradients_by_runs(plan_buckets(*model_, *duties.gradients_held_by));
@@ -147,7 +147,7 @@ StepRecorder::Signature Replica::step_signature(const StepParts& parts) const {
     for (const auto& labels : samples->targets) signature.push_back(static_cast<int64_t>(labels.size()));
   }
   signature.push_back(exchange_.generation());
-  // With marks in it, or without.
+  // Recorded work differs with and without timeline marks.
   signature.push_back(device_.timeline() != nullptr ? 1 : 0);
   return signature;
 }
@@ -201,7 +201,7 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
       add_gradients(*parts[p], place, is_first, is_last ? complete : GradientReadyHook());
       is_first = false;
     }
-    // What a GPU waits for at the end is communication that nothing hides.
+    // After this point a GPU only waits for communication that nothing hides.
     if (has_pass && is_last) exchange_.stamp(StepExchange::Point::computed);
     if (has_pass) sharded_->pass().end();
     reader_.go_past(place, *parts[p]);
@@ -210,7 +210,7 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
   if (is_first) begin_gradients();
   if (unused && place.sample > 0) report_unused(unused);
   complete_gradients();
-  // From the last to the first, as backward completes them.
+  // From the last parameter to the first, as the backward pass completes them.
   for (auto at = model_->parameters().rbegin(); at != model_->parameters().rend(); ++at)
     if (!is_ready[static_cast<size_t>((*at)->index())]) complete(**at);
   exchange_.stamp(StepExchange::Point::computed);

@@ -24,38 +24,42 @@
 
 namespace dptrain::parallel {
 
-/// What a step computes again in its backward pass instead of keeping it.
+/// What a step recomputes in its backward pass instead of keeping it.
 enum class Recompute {
-  automatic,  ///< on CPU workers, outputs of batch norms: a pass over memory costs them no time that could be measured
+  automatic,  ///< `batch_norm` on CPU workers, where the extra pass over memory has no measurable cost; else `none`
   none,
-  batch_norm,  ///< outputs of batch norms on every device
+  batch_norm,  ///< the outputs of batch norms, on every device
 };
-/// How a forward pass in training is recorded on such a device.
+/// The tape mode in which training records its forward passes on this device.
 Tape::Mode recording_of(Recompute recompute, const Device& device);
 
 class DeferredUpdate;
 class ShardedReplica;
 class ShardTeam;
 
-/// What every replica of a model is made from; the same on all devices.
+/// What every replica of a model is constructed from; the same on all devices.
 struct ReplicaSpec {
   models::ModelSpec model;
   models::ModelInput input;
   ops::ConvolutionAlgorithm convolution = ops::ConvolutionAlgorithm::automatic;
   nn::InitializationOptions initialization;
   optim::OptimizerSpec optimizer;
-  std::optional<double> clip_norm = {};      ///< that gradients are brought down to
-  std::optional<double> average_decay = {};  ///< of the weights' moving average, which evaluates
-  double label_smoothing = 0;                ///< of the losses that are trained on
+  std::optional<double> clip_norm = {};      ///< the norm that gradients are clipped to
+  std::optional<double> average_decay = {};  ///< decay of the weights' moving average, which evaluations use
+  double label_smoothing = 0;                ///< of the training losses
   Precision precision = Precision::fp32;
   Recompute recompute = Recompute::automatic;
-  int steps_in_flight = 2;  ///< that a device is given ahead, and a GPU by its thread
-  /// Devices of several kinds have replicas: their weights and gradients lie alike.
+  /// Steps that a device is given ahead, including the one that it works on. The same limit holds for what a rank's
+  /// thread gives its GPU ahead.
+  int steps_in_flight = 2;
+  /// Replicas are on devices of several kinds: all then use the same memory layout for weights and gradients.
   bool mixed_devices = false;
-  nn::StageRanges stages = {{}};  ///< of the model, that the device has
-  /// Logical shards of a batch that the device computes, each by one thread; of none it computes its part as a whole.
+  nn::StageRanges stages = {{}};  ///< the stages of the model that this device holds
+  /// Logical shards of a batch that this device computes, each with one thread. If empty, it computes its part as a
+  /// whole.
   ShardRun shards = {};
-  /// Of shards: the running statistics of the first one of all are kept; by default their mean, weighted by samples.
+  /// With shards: keep the running statistics of the batch's first shard. The default keeps their mean, weighted by
+  /// samples.
   bool first_statistics = false;
   StepObserver* observer = nullptr;
 };
@@ -66,19 +70,20 @@ struct StepNumbers {
   double learning_rate = 0;
 };
 
-/// What a step is of, over all micro-batches and ranks.
+/// The size of a step, over all micro-batches and ranks.
 struct StepTotals {
-  std::vector<int64_t> counts = {};  ///< labels of each output that count: what its losses are divided by
+  std::vector<int64_t> counts = {};  ///< labels of each output that aren't ignored: its losses are divided by this
   int64_t samples = 0;
-  double gradient_factor = 1;  ///< gradients are those of the losses' mean over all of it, times this
+  /// A factor on the gradients, which are otherwise those of the mean loss over the whole step.
+  double gradient_factor = 1;
 
   static StepTotals of(const Batch& batch) { return {.counts = batch.counts, .samples = batch.samples}; }
 };
 
-/// What a rank works on in one step: its part of each micro-batch, in order.
+/// A rank's part of each micro-batch of a step, in order.
 using StepParts = std::vector<const BatchPart*>;
 
-/// What results a rank keeps of a step: by default of its own parts.
+/// The size of the results that a rank keeps of a step; by default those of its own parts.
 struct KeptResults {
   std::vector<OutputRows> outputs;
   int64_t samples = 0;
@@ -86,27 +91,28 @@ struct KeptResults {
   static KeptResults of(const StepParts& parts);
 };
 
-/// What a replica does beside computing gradients.
+/// What a replica does besides computing gradients.
 struct ReplicaDuties {
-  bool places = true;     ///< its model; else whoever makes the replica does
+  bool places = true;     ///< it places its model; if false, its creator does
   bool updates = true;    ///< it has an optimizer
-  bool averages = false;  ///< it keeps the weights' moving average, where there is one
-  /// Nobody needs its gradients in one piece, or but from a backward pass to the update that follows: these buckets of
-  /// them then have memory no longer than that, on a CPU worker. (What a GPU's recorded step uses it keeps anyway.)
+  bool averages = false;  ///< it keeps the weights' moving average, if there is one
+  /// Set if nobody needs the gradients in one piece, or after the update that follows the backward pass. On a CPU
+  /// worker these buckets of gradients then have memory only until that update. (A GPU's recorded step keeps its memory
+  /// anyway.)
   std::optional<BucketOptions> gradients_held_by = {};
 };
 
-/// Adds up a small tensor over the devices that have the other parts of a replica's model, in place on all of them.
+/// Adds up a small tensor over the devices that hold the other parts of a replica's model, in place on all of them.
 using SumOverPipeline = std::function<void(const Tensor&)>;
 
-/// A model, or a part of one, with its optimizer on one device. Used by the device's rank thread.
+/// A model, or a part of one, and its optimizer on one device. Used by the device's rank thread.
 ///
-/// A step is begun with a rank's parts of a batch, does some of what follows on the device, and is ended; its results
-/// come out of the exchange once the device is done.
+/// A step has three parts. `begin_step` takes the rank's parts of a batch, other members give the device its work, and
+/// `end_step` ends the step. The results come out of the exchange once the device is done.
 class Replica {
  public:
   Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties);
-  /// One that computes with the weights and the loss scale of `lender`, which lie where `device` reads them; see
+  /// A replica that computes with the weights and the loss scale of `lender`, in memory that `device` can read; see
   /// nn::Model::place_beside.
   Replica(Device& device, const ReplicaSpec& spec, const Replica& lender);
   ~Replica();
@@ -114,13 +120,13 @@ class Replica {
   Device& device() const { return device_; }
   nn::Model& model() { return *model_; }
   const nn::Model& model() const { return *model_; }
-  /// Columns of each output.
+  /// The number of columns of each output.
   const std::vector<int64_t>& output_widths() const { return output_widths_; }
   PhaseClock& clock() { return clock_; }
   StepExchange& exchange() { return exchange_; }
-  /// Reads the samples of a step that was begun.
+  /// Reads the samples of the step that was begun.
   PartReader& reader() { return reader_; }
-  /// Of activations.
+  /// Element type of the activations.
   DType dtype() const { return compute_dtype(precision_); }
 
   /// Begins a step on these samples.
@@ -129,137 +135,147 @@ class Replica {
   }
   void begin_step(const StepParts& parts, const StepNumbers& numbers, const StepTotals& totals,
                   const KeptResults& kept);
-  /// Ends it, once all that the device does in it has been given.
+  /// Ends the step, once all of its device work has been given.
   void end_step();
-  /// From now on its training suffers those of all faults that are of a rank of the world.
+  /// Makes training steps suffer the injected faults that name this rank of the world.
   void suffer(const std::vector<InjectedFault>& faults, int world_rank);
-  /// Whether it computes logical shards; its parts of a step are then those of its first shard, of its second...
+  /// Whether it computes logical shards. Its parts of a step are then those of its first shard, then of its second, and
+  /// so on.
   bool has_shards() const { return shards_ != nullptr; }
-  /// Where the samples of each of its parts of a micro-batch are loaded.
+  /// The device into which each of its parts of a micro-batch is loaded.
   std::vector<Device*> part_devices();
-  /// Results of steps that are done, oldest first; with `all` it waits for those under way.
+  /// Returns the results of finished steps, oldest first. With `all` it first waits for the steps under way.
   std::vector<StepResults> take_results(bool all);
 
-  /// Whether a step's work may be recorded: what batch norms exchange within it by all ranks together, if at all.
+  /// Whether a step can be recorded, if all ranks record the exchanges of their batch norms together.
   bool can_record_with_others() const {
     return (!shares_statistics() || statistics_->can_be_recorded()) && !has_shards() && observer_ == nullptr;
   }
-  /// Whether run_section records where the device can.
+  /// Whether run_section records on devices that can record.
   bool records_steps() const { return can_record_with_others() && (!shares_statistics() || records_with_others_); }
-  /// Does `give`, or runs what was recorded of it for parts of these sizes: see StepRecorder. Part 0 has the step's
-  /// passes. `parts` are those the step was begun with. `signature`: whatever else it is to be equal in.
+  /// Runs `give`, or replays what was recorded of it for parts of these sizes; see StepRecorder. The section `passes`
+  /// contains the step's forward and backward passes. `parts`: those that the step was begun with. `signature`: further
+  /// values that must match for a replay.
   StepRecorder::How run_section(StepRecorder::Section section, const StepParts& parts, const StepRecorder::Give& give,
                                 StepRecorder::Signature signature = {});
 
-  /// All that decides what work a step on these parts gives to the device, its kind aside.
+  /// Everything that decides what work a step on these parts gives to the device, apart from the kind of device.
   StepRecorder::Signature step_signature(const StepParts& parts) const;
-  /// A step was replayed by a PassRecorder, not by run_section.
+  /// Counts a step that a PassRecorder recorded or replayed, instead of run_section.
   void count_graph_step() { ++graph_steps_; }
-  /// Steps whose passes were recorded or replayed since the last call.
+  /// Returns the number of steps whose passes were recorded or replayed since the last call.
   int64_t take_graph_steps() { return std::exchange(graph_steps_, 0); }
 
-  /// Other ranks record with this one; `agree`: see StepRecorder.
+  /// Makes this replica record together with other ranks; `agree`: see StepRecorder.
   void record_with_others(StepRecorder::Agree agree) {
     records_with_others_ = true;
     recorder_.agree_by(std::move(agree));
   }
 
-  /// From now on training passes take batch statistics over all devices that share a batch. A pass without samples is
-  /// then a pass like any other, so that all devices make the same calls.
+  /// Makes training passes take batch statistics over all devices that share a batch. From then on a pass without
+  /// samples is done like any other pass, so that all devices make the same calls.
   void take_statistics_over(autograd::SumOverDevices& devices) { statistics_ = &devices; }
   bool shares_statistics() const { return statistics_ != nullptr; }
 
-  /// From now on a step's update is made by `updates`, in the course of the next step. Not with shards, a norm of all
-  /// gradients or fp16, whose updates begin with what all gradients have come to.
+  /// Lets `updates` make each step's update during the next step. Not possible with shards, a clipped gradient norm or
+  /// fp16: their updates need a value computed from all gradients.
   void defer_updates_by(DeferredUpdate& updates) { deferred_ = &updates; }
 
-  /// From now on other ranks have parts of its model, which `sharded` has placed. Not with shards.
+  /// Marks the model as sharded: other ranks hold parts of it, and `sharded` has placed it. Not possible with
+  /// logical shards.
   void deal_out_by(std::unique_ptr<ShardedReplica> sharded);
   ShardedReplica& sharded() { return *sharded_; }
 
-  /// How training steps record.
+  /// The tape mode of training steps.
   Tape::Mode recording() const { return recording_; }
-  /// A forward pass in training over some of the step's samples; records on `tape` and returns the model's outputs.
+  /// Runs a forward pass in training over some of the step's samples. Records on `tape` and returns the model's
+  /// outputs.
   std::vector<Variable> forward(Tape& tape, const ModelSamples& samples) {
     return forward(tape.input(samples.x), samples);
   }
-  /// The same from `x`, what the stages before have made of them, through a range that the replica has.
+  /// Runs the forward pass through the range `stages`, which this replica holds. `x` is the output of the stages
+  /// before.
   std::vector<Variable> forward(const Variable& x, const ModelSamples& samples, const nn::StageRange& stages = {});
-  /// Keeps losses and hits of outputs whose rows begin at `rows`; returns what backward begins from.
+  /// Keeps the losses and hits of the outputs, whose rows begin at `rows`. Returns the roots of the backward pass.
   std::vector<Tape::Root> losses_of(const std::vector<Variable>& outputs, const std::vector<Tensor>& targets,
                                     const std::vector<int64_t>& rows);
 
   /// Called with the parameters that no loss depends on.
   using UnusedHook = std::function<void(const std::vector<const Parameter*>&)>;
-  /// Loss and gradients of the step's samples; keeps their results. Gradients of several parts are added up. `ready` is
-  /// called once for each parameter as its gradient is completed. Parameters that the losses don't depend on, and all
-  /// of them with no samples, have a gradient of zero; `ready` is called for them at the end, `unused` before, with
-  /// those that samples left without one, if there are any.
+  /// Computes the loss and the gradients of the step's samples, and keeps their results. Gradients of several parts are
+  /// added up.
+  ///
+  /// `ready` is called once for each parameter, when its gradient is complete. A parameter that no loss depends on gets
+  /// a gradient of zero, and so do all parameters if there are no samples. `ready` is called for these parameters at
+  /// the end. Before that, if there are samples, `unused` is called with the parameters that got no gradient from them,
+  /// if there are any.
   void forward_backward(const StepParts& parts, const GradientReadyHook& ready, const UnusedHook& unused = {});
 
-  /// Samples a second of forward and backward passes over the data set's first `samples`. Leaves weights and running
-  /// statistics as they are. Blocks.
+  /// Measures the samples per second of forward and backward passes over the data set's first `samples` samples. Leaves
+  /// weights and running statistics unchanged. Blocks.
   double measure_speed(const Dataset& dataset, int64_t samples);
 
-  /// Makes the gradients zero that no pass of this step has written.
+  /// Sets gradients to zero that no pass of this step has written.
   void complete_gradients();
 
-  /// The optimizer's step, from complete gradients. In fp16 a step whose gradients overflow changes nothing but the
-  /// loss scale. `sum`: of a part of a model, so that all its parts clip, and skip, alike.
+  /// Makes the optimizer's step from complete gradients. In fp16, a step whose gradients overflow changes only the loss
+  /// scale. `sum`: for a part of a model, so that all parts clip alike and skip the same steps.
   void update(const SumOverPipeline& sum = {});
-  // The same where others update the weights:
-  /// The step as optimizers see it, gradients not looked at.
+  // The following members are for updates that are driven from outside the replica:
+  /// The step in the form that optimizers take. Gradients haven't been examined for it.
   optim::OptimizerStep optimizer_step() const;
-  /// Of fp16; null in other precisions.
+  /// The loss scale in fp16; null in other precisions.
   optim::LossScale* loss_scale() { return loss_scale_ ? &*loss_scale_ : nullptr; }
-  /// The optimizer's step over a run of parameters, from their gradients, which are forgotten then.
+  /// Makes the optimizer's step for a run of parameters. Their gradients are forgotten after it.
   void update_run(const nn::ParameterRun& run, const optim::OptimizerStep& step);
-  /// What follows on the update of all weights.
+  /// Does what follows the update of all weights: the moving average and the loss scale.
   void end_update();
-  /// The end of a step's work on the device, from complete gradients: `update`, timed, and the step's results.
+  /// Ends a step's device work: `update`, from complete gradients and with time stamps, then publishing the step's
+  /// results.
   void update_and_publish(const std::function<void()>& update);
-  /// fp16's, undefined in other precisions: what losses are multiplied by, and all of it.
+  /// For fp16: the factor that losses are multiplied by, and the whole block of the loss scale. Undefined in other
+  /// precisions.
   Tensor loss_factor() const { return loss_scale_ ? loss_scale_->factor() : lent_factor_; }
   Tensor loss_scale_block() const { return loss_scale_ ? loss_scale_->block() : Tensor(); }
-  /// Steps that fp16 skipped so far. Blocks.
+  /// The number of steps that fp16 has skipped so far. Blocks.
   int64_t skipped_steps() const { return loss_scale_ ? loss_scale_->numbers().skipped : 0; }
 
-  /// Flat, as the weights lie; nothing where it doesn't update them.
+  /// Flat buffers in the order of the weights; empty if this replica doesn't update them.
   std::vector<optim::OptimizerState> optimizer_state() const;
-  /// `read`: of weights that others have, as nn::state_dict takes it.
+  /// `read`: for weights that other ranks hold, in the form that nn::state_dict takes.
   TrainingState training_state(const nn::ReadParameter& read = {});
-  /// What of a checkpoint it keeps itself; weights where it places its model.
+  /// Loads what this replica keeps of a checkpoint itself. Loads weights unless the model is sharded.
   void restore(const TrainingState& state);
 
-  /// Loss and hits of a block of test samples, by the running statistics. Blocks. `together`: samples of all replicas'
-  /// blocks, where they evaluate with others.
+  /// Returns loss and hits of a block of test samples, computed with the running statistics. Blocks. `together`: if
+  /// replicas evaluate together, the samples in all their current blocks.
   StepResults evaluate(const BatchPart& block, int64_t together = 0);
-  /// In the place of that, where others have a block more.
+  /// Replaces a call of `evaluate` if this replica has no block left while other replicas have one.
   void evaluate_nothing(int64_t together);
-  /// Whether it evaluates with weights that others have, so that all are to do so as often.
+  /// Whether it evaluates with weights that other ranks hold. All replicas must then evaluate equally often.
   bool evaluates_with_others() const { return has_pass(); }
-  /// A forward pass over a block of test samples, by the running statistics; `x` as in `forward`.
+  /// Runs a forward pass over a block of test samples with the running statistics; `x` as in `forward`.
   std::vector<Variable> evaluation_outputs(const Variable& x, const ModelSamples& samples,
                                            const nn::StageRange& stages = {});
-  /// Loss and hits of what a block's samples have come out as. Blocks.
+  /// Returns loss and hits from a block's outputs. Blocks.
   StepResults results_of(const std::vector<Variable>& outputs, const ModelSamples& samples, const BatchPart& block);
 
-  /// The weights' moving average, where this replica keeps it.
+  /// The weights' moving average, if this replica keeps it; else null.
   optim::WeightAverage* average() { return average_ ? &*average_ : nullptr; }
 
  private:
   Replica(Device& device, const ReplicaSpec& spec);
-  /// The same as forward_backward, by shards.
+  /// forward_backward for a replica with shards.
   void add_up_shards(const StepParts& parts, const GradientReadyHook& ready, const UnusedHook& unused);
   void report_unused(const UnusedHook& unused) const;
 
-  /// What it keeps of a parameter from step to step; undefined where others keep all of it.
+  /// What this rank keeps of a parameter between steps; undefined if other ranks keep all of it.
   Tensor own_weight(const Parameter& parameter) const;
-  /// Whether a pass gives it the weights that it is to compute with.
+  /// Whether weights are gathered during its passes.
   bool has_pass() const;
-  /// No gradient of this step has been written: ends the last update, and forgets what is left of it.
+  /// Called before a step's first gradient is written: finishes a deferred update and forgets old gradients.
   void begin_gradients();
-  /// The gradients of one part, added to what others left; of the step's first one, in place of what stands there.
+  /// Computes the gradients of one part. The step's first part overwrites old gradients; later parts add to them.
   void add_gradients(const BatchPart& part, const PartPlace& place, bool is_first, const GradientReadyHook& ready);
 
   Device& device_;
@@ -270,7 +286,7 @@ class Replica {
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::optional<optim::LossScale> loss_scale_;
-  Tensor lent_factor_;  ///< that of a lender in fp16; undefined for others
+  Tensor lent_factor_;  ///< the lender's loss factor in fp16; undefined without a lender
   std::optional<optim::WeightAverage> average_;
   std::optional<double> clip_norm_;
   optim::ParameterNorms norms_;
@@ -288,7 +304,7 @@ class Replica {
   bool records_with_others_ = false;
   int64_t graph_steps_ = 0;
   std::unique_ptr<ShardTeam> shards_;
-  std::unique_ptr<ShardedReplica> sharded_;  ///< null where nothing is dealt out
+  std::unique_ptr<ShardedReplica> sharded_;  ///< null if the model isn't sharded
 };
 
 }  // namespace dptrain::parallel

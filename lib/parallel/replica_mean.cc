@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char *kWeights = "weights", *kRunning = "running", *kSamples = "samples";
 constexpr const char *kAnchor = "anchor.", *kVelocity = "velocity.";
-/// What compression leaves out: how far a rank's weights have come, and not their gradients.
+/// Checkpoint name of what compression leaves out: it is of changes of a rank's weights, not of gradients.
 constexpr const char* kUnsent = "displacement";
 
 std::string name_of_rank(const std::string& name, int rank) { return fmt::format("{}.{}", name, rank); }
@@ -37,7 +37,7 @@ const nn::NamedValues& required_saved(const std::vector<nn::NamedValues>& state,
                                           .advice = "the checkpoint is damaged or of another model; use another"});
 }
 
-/// A flat tensor that lies as the weights do.
+/// Loads a flat tensor in the order of the weights.
 void load_required(const nn::Model& model, const Tensor& flat, const std::vector<nn::NamedValues>& state,
                    const std::string& prefix) {
   for (const Parameter* parameter : model.parameters())
@@ -92,7 +92,7 @@ void ReplicaMean::wait_until_idle() {
 }
 
 double ReplicaMean::share() const {
-  // States that differ where weights don't count alike.
+  // Weights are equal, but states may differ: all replicas count alike.
   if (all_samples_ == 0) return 1.0 / communicator_.size();
   return static_cast<double>(own_samples_) / static_cast<double>(all_samples_);
 }
@@ -157,7 +157,7 @@ void ReplicaMean::take_compressed(const OuterStep& step) {
 void ReplicaMean::take_outer_step() {
   if (compression_) return take_compressed(options_.outer);
   if (!anchor_.defined()) return take();
-  // With a weight decay of 1 the gradient is how far the anchor lies from the mean.
+  // With a weight decay of 1, the gradient is the anchor minus the mean.
   ops::sgd_step(anchor_, mean_of(held_.front(), -1), velocity_,
                 {.learning_rate = options_.outer.learning_rate,
                  .momentum = options_.outer.momentum,
@@ -230,7 +230,7 @@ std::vector<nn::NamedValues> ReplicaMean::gather_state() {
     }
   }
   if (communicator_.rank() != 0) return state;
-  // Right after an averaging the anchor is the weights.
+  // Right after an averaging, the anchor equals the weights.
   for (const auto& [prefix, values] :
        {std::pair(kAnchor, all_samples_ > 0 ? anchor_ : Tensor()), {kVelocity, velocity_}})
     if (values.defined())
@@ -279,7 +279,7 @@ void ReplicaMean::load_replicas(const std::vector<nn::NamedValues>& state) {
   };
   own_samples_ = samples_of(communicator_.rank());
   for (int rank = 0; rank < saved; ++rank) all_samples_ += samples_of(rank);
-  // Of a training whose devices kept states of their own one goes on that averages them: from their mean.
+  // If each device kept its own state and this run averages states, it continues from their mean.
   states_differ_ = held_.size() > evaluated_ && (all_samples_ > 0 || !options_.averages_state);
   const auto [begin, end] = apart(Shown::all);
   for (size_t i = begin; i < end; ++i) load(held_[i], state, communicator_.rank());

@@ -12,9 +12,9 @@
 
 namespace dptrain::parallel {
 
-/// What becomes of the mean of replicas' weights: how far from the last mean it lies is the gradient of a step of SGD
+/// How the mean of replicas' weights is applied. Its difference from the last mean is the gradient of a step of SGD
 /// with Nesterov's momentum, which all replicas make alike (DiLoCo: Douillard et al., 2023; SlowMo: Wang et al., 2020).
-/// By default they become the mean itself.
+/// With the defaults, the weights become the mean itself.
 struct OuterStep {
   double learning_rate = 1;
   double momentum = 0;
@@ -22,100 +22,106 @@ struct OuterStep {
   bool is_plain() const { return learning_rate == 1 && momentum == 0; }
 };
 
-/// One rank's end of the mean over ranks of what replicas hold when they train by themselves: weights, running
-/// statistics and, unless each keeps its own, the optimizer's state; each as many times as it has samples since the
-/// last mean. Where weights are compressed, what is sent is how far they have come since the last mean, as a gradient
-/// is; all else is sent as it is. Used by the rank's thread; every rank makes the same calls.
+/// One rank's end of averaging replicas that train separately. It averages weights, running statistics and, unless each
+/// replica keeps its own, the optimizer's state. Each replica counts as many times as it
+/// has samples since the last mean.
+///
+/// If weights are compressed, a rank sends their change since the last mean, as it would send a gradient; everything
+/// else is sent uncompressed. Used by the rank's thread; every rank makes the same calls.
 class ReplicaMean {
  public:
   struct Options {
     OuterStep outer = {};
-    bool averages_state = true;        ///< what the optimizer keeps, too
-    CompressionOptions compress = {};  ///< of weights on their way; on one device, where they go nowhere, there is none
-    uint64_t seed = 0;                 ///< of PowerSGD's first directions
-    bool has_gpus = false;             ///< some rank's device is one
-    bool unlike_ranks = false;         ///< ranks are of several kinds, which round an outer step otherwise
+    bool averages_state = true;  ///< average the optimizer's state, too
+    /// Compression of the weights that are sent. On one device nothing is sent, and nothing is compressed.
+    CompressionOptions compress = {};
+    uint64_t seed = 0;          ///< for PowerSGD's first directions
+    bool has_gpus = false;      ///< some rank's device is a GPU
+    bool unlike_ranks = false;  ///< ranks have devices of several kinds, which round an outer step differently
   };
   ReplicaMean(Replica& replica, Communicator& communicator, const Options& options);
 
-  /// This replica has made a step by itself, on so many samples of those of all.
+  /// Counts a step that this replica made by itself.
   void count_step(int64_t own_samples, int64_t all_samples);
-  /// Whether replicas' weights differ: they have trained since they last were their mean.
+  /// Whether replicas' weights differ because they have trained since the last mean.
   bool is_apart() const { return communicator_.size() > 1 && all_samples_ > 0; }
-  /// Whether replicas' weights are the same bits, as far as anybody promises them.
+  /// Whether replicas' weights must be bit-identical now.
   bool is_comparable() const { return !is_apart() && (!compression_ || compression_->is_alike_everywhere()); }
-  /// Makes what all replicas hold their mean, without an outer step; compressed, what is sent of it.
+  /// Sets what all replicas hold to their mean, without an outer step. With compression, the mean is that of the values
+  /// as sent.
   void take();
-  /// The same with one.
+  /// Sets what all replicas hold to their mean, with an outer step.
   void take_outer_step();
-  /// What is made the mean for a look at it.
-  enum class Shown { evaluated, all };  ///< weights and running statistics, or the optimizer's state, too
-  /// What of this differs: makes it on each replica their mean, and the next time what it was before.
+  /// The values that are averaged for reading: weights and running statistics, or also the optimizer's state.
+  enum class Shown { evaluated, all };
+  /// On every replica, replaces the values that differ by their mean. The next call restores the replica's own values.
   void swap(Shown shown);
 
-  /// On rank 0, as far as replicas differ, what each of them holds: "weights.1.conv1.weight", "exp_avg.1.conv1.weight",
-  /// "running.1", all running statistics in one, and "samples.1", those that it counts for; and of outer steps, and
-  /// compressed ones, "anchor.conv1.weight", where the last one ended, and "velocity.conv1.weight". Nothing elsewhere.
-  /// Replicas aren't swapped.
+  /// Returns, on rank 0, what each rank holds, if replicas differ: "weights.1.conv1.weight", "exp_avg.1.conv1.weight",
+  /// "running.1" (all running statistics in one tensor) and "samples.1" (its samples since the last mean). With outer
+  /// steps or compression it also returns "anchor.conv1.weight" (the weights after the last outer step) and
+  /// "velocity.conv1.weight". Returns nothing on other ranks. Replicas must not be swapped.
   std::vector<nn::NamedValues> gather_state();
-  /// On rank 0, what compression carries along: GradientCompression::gather_state.
+  /// Returns, on rank 0, what compression carries along; see GradientCompression::gather_state.
   std::vector<nn::NamedValues> gather_compression_state();
-  /// Goes on from there, once replicas have been given their mean. Of another number of ranks they go on from that.
-  /// What compression hadn't sent is a part of the weights where it isn't left to later averagings. Throws 65 where a
-  /// tensor is missing, or has another shape.
+  /// Continues from `training`, after the replicas have been set to their mean. If the number of ranks has changed,
+  /// they continue from that mean. Values that compression hadn't sent are added to the weights, unless they are kept
+  /// for later averagings. Throws an error with exit code 65 if a tensor is missing or has another shape.
   void load_state(const TrainingState& training);
 
  private:
   struct Held {
     std::string name;
     Tensor values;
-    bool by_parameter = true;  ///< it lies as the weights do
+    bool by_parameter = true;  ///< a flat buffer in the order of the weights
   };
-  /// As it is written for a rank, and how that begins.
+  /// A rank's values with the names that a checkpoint has.
   std::vector<nn::NamedValues> named(const Held& held, const Tensor& values, int rank) const;
-  /// The way back.
+  /// Loads what `named` returned for a rank.
   void load(const Held& held, const std::vector<nn::NamedValues>& state, int rank) const;
-  /// Of `held_`, what differs.
+  /// The range of `held_` that differs between replicas.
   struct Range {
     size_t begin = 0;
     size_t end = 0;
   };
   Range apart(Shown shown) const;
-  /// The mean of what ranks hold there, times `factor`.
+  /// The mean over ranks of what they hold, times `factor`.
   Tensor mean_of(const Held& held, float factor);
-  /// Of this replica in a mean: that of its samples.
+  /// This replica's share in a mean, by its samples.
   double share() const;
-  /// How far the mean lies from the anchor, backwards: the gradient of an outer step. Compressed, in the memory of the
-  /// model's gradients.
+  /// The gradient of an outer step with compression: the anchor minus the mean. It is in the memory of the model's
+  /// gradients.
   Tensor compressed_gradient();
   void take_compressed(const OuterStep& step);
-  /// The weights become the anchor, which has made an outer step.
+  /// Ends an outer step that the anchor has made: the weights become the anchor.
   void end_outer_step();
-  /// What becomes the mean beside the weights.
+  /// Averages everything except the weights.
   void take_others();
-  /// Kernels are loaded, and steps recorded, while no collective is under way: a GPU may wait for all that it is at
-  /// work on to do so, and a collective for another rank of this process that does the same.
+  /// Waits until no work is under way on any device. A GPU may wait for all of its work to load kernels or record
+  /// steps. If a collective were under way then, two ranks of this process could wait for each other.
   void wait_until_idle();
-  /// Replicas are the same from here on.
+  /// Ends an averaging, after which the replicas are the same.
   void end_averaging();
-  /// The weights are where outer steps go from.
+  /// Makes the current weights the start of the next outer step.
   void set_anchor();
-  /// What each rank held, where as many ranks have written it.
+  /// Loads what each rank held, if the state is of as many ranks.
   void load_replicas(const std::vector<nn::NamedValues>& state);
-  /// Gives the weights what compression had left out, where the own doesn't go on with that.
+  /// Adds what compression had left out to the weights, unless this rank's compression carries it on.
   void take_unsent(const std::vector<nn::NamedValues>& compression);
 
   Replica& replica_;
   Communicator& communicator_;
   Options options_;
-  std::vector<Held> held_;  ///< weights, running statistics where there are some, what the optimizer keeps
-  size_t evaluated_ = 1;    ///< of these the first so many
-  size_t averaged_ = 1;     ///< and so many become the mean
-  Tensor anchor_;    ///< flat, as the weights lie; undefined where outer steps are plain and nothing is compressed
-  Tensor velocity_;  ///< the same; undefined without momentum
+  std::vector<Held> held_;  ///< weights, running statistics if there are any, then the optimizer's state
+  size_t evaluated_ = 1;    ///< how many of the first entries of `held_` evaluations use
+  size_t averaged_ = 1;     ///< how many of the first entries of `held_` are averaged
+  /// Flat, in the order of the weights; undefined if outer steps are plain and nothing is compressed.
+  Tensor anchor_;
+  Tensor velocity_;                                   ///< like `anchor_`; undefined without momentum
   std::unique_ptr<GradientCompression> compression_;  ///< null: none
-  std::unique_ptr<GradientBuckets> buckets_;          ///< of what is compressed
-  std::vector<Tensor> kept_;  ///< while replicas are swapped, what this one has of each, from `kept_from_` on
+  std::unique_ptr<GradientBuckets> buckets_;          ///< buckets of what is compressed
+  /// While replicas are swapped: this rank's own values, from `held_[kept_from_]` on.
+  std::vector<Tensor> kept_;
   size_t kept_from_ = 0;
   bool states_differ_ = false;
   int64_t own_samples_ = 0;  ///< since the last mean

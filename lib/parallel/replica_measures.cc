@@ -1,4 +1,4 @@
-// What a replica tells without being trained: the scores of samples, and its speed.
+// What a replica measures besides training: scores of samples, and its speed.
 #include <numeric>
 #include <utility>
 
@@ -28,10 +28,10 @@ double Replica::measure_speed(const Dataset& dataset, int64_t samples) {
   const Tensor& statistics = model_->running_states();
   const Tensor kept = Tensor::empty(device_, statistics.shape(), {.purpose = MemoryPurpose::workspace});
   kept.copy_from(statistics);
-  // Devices make as many passes as they can: none waits for the others' batch statistics.
+  // Devices make different numbers of passes, so none may wait for others' batch statistics.
   auto* const shared = std::exchange(statistics_, nullptr);
   Clock::time_point begun;
-  // The first pass loads kernels and takes memory.
+  // The first pass loads kernels and takes memory; it isn't timed.
   int passes = -1;
   for (; passes < kPasses || seconds_since(begun) < kSeconds; ++passes) {
     if (passes == 0) begun = Clock::now();
@@ -44,7 +44,7 @@ double Replica::measure_speed(const Dataset& dataset, int64_t samples) {
   const double seconds = seconds_since(begun);
   statistics_ = shared;
   statistics.copy_from(kept);
-  // They would lie beside the activations of the first step.
+  // The gradients would take memory beside the activations of the first step.
   model_->forget_gradients();
   exchange_.take_device_times();
   return static_cast<double>(passes * samples) / seconds;

@@ -1,4 +1,4 @@
-// What a replica carries from step to step, as checkpoints have it.
+// What a replica carries from step to step, in the form that checkpoints have.
 #include <algorithm>
 #include <iterator>
 

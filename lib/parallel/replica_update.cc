@@ -1,4 +1,4 @@
-// What a replica does with complete gradients.
+// Updates of a replica's weights from complete gradients.
 #include "ops/clip.h"
 #include "ops/square_sum.h"
 #include "parallel/replica.h"

@@ -1,4 +1,4 @@
-// Scores of evaluations and of steps: kept, gathered from other processes, added up.
+// Scores of evaluations and steps: keeping them, gathering them from other processes, adding them up.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Steps whose scores travel to another process together.
+/// Number of steps whose scores are sent to another process together.
 constexpr int64_t kStepsOfScores = 32;
 
 bool is_finite(const StepResults& step) {
@@ -69,7 +69,7 @@ std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const 
 void ReplicatedStrategy::evaluate_blocks(int rank, const EvaluationBlocks& of, const EvaluationWatch& watch,
                                          std::vector<StepResults>& results, std::atomic<bool>& incomplete) {
   const auto blocks = std::ssize(results);
-  // Those that gather weights for every block have as many of them, and end together.
+  // Replicas that gather weights for every block must have equally many blocks and stop together.
   const bool with_others = replica(rank).evaluates_with_others();
   for (int64_t first = 0; first < blocks && (with_others || !incomplete); first += world_size()) {
     const int64_t block = first + first_rank() + rank;
@@ -129,7 +129,7 @@ void ReplicatedStrategy::gather_results(int rank) {
 }
 
 std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
-  // Between processes results travel together, and so seldom that it costs nothing.
+  // Between processes, results are sent together, and seldom enough to cost nothing.
   const bool travels = team_.spans_processes();
   if (travels && !is_in_step() && !all) return {};
   if (travels && !all && ++score_calls_ % kStepsOfScores != 0) return {};
@@ -161,7 +161,7 @@ std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
 std::vector<int> ReplicatedStrategy::diverged_ranks(const std::vector<StepResults>& of_ranks) const {
   std::vector<int> diverged;
   bool some_are_finite = false;
-  // From rank 0 of the world on, or this process's own.
+  // The first entry is rank 0 of the world on its process, else this process's first rank.
   for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
     if (!is_finite(of_ranks[rank]))
       diverged.push_back(first_rank() + static_cast<int>(rank));

@@ -1,4 +1,4 @@
-// What replicas hold, read, compared and restored: weights, the state of a training, running statistics.
+// The values that replicas hold: reading, comparing and restoring weights, the training state and running statistics.
 #include <algorithm>
 #include <iterator>
 #include <utility>

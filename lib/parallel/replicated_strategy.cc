@@ -11,7 +11,7 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Samples that a device trains on at once where memory is limited; 0 where it isn't.
+/// Samples that a device trains on at once if memory is limited; 0 if it isn't.
 int64_t most_at_once(const StrategyContext& context) {
   if (context.team.memory_limit_bytes == 0 || context.micro_batch_samples == 0) return 0;
   if (context.shards == 0) return context.micro_batch_samples;
@@ -37,7 +37,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context,
       statistics_(replicas_.size()),
       samples_(replicas_.size()),
       reported_(replicas_.size()),
-      // The process that has rank 0 gets all of them.
+      // The process that has rank 0 gets the results of all ranks.
       results_(static_cast<size_t>(team_.is_first(0) ? team_.world_size() : team_.size())),
       finite_(replicas_.size()),
       reported_skipped_(replicas_.size()),
@@ -166,7 +166,7 @@ RankCosts ReplicatedStrategy::take_costs(int rank) {
   const auto at = static_cast<size_t>(rank);
   CachingAllocator& allocator = team_.device(rank).allocator();
   const CommCounts counts = team_.counts(rank);
-  // A GPU works on while its rank thread goes on: its own clock tells.
+  // A GPU keeps working after its rank thread has gone on, so its own clock is used.
   const PhaseTimes of_thread = replica(rank).clock().take(), of_device = replica(rank).exchange().take_device_times();
   const bool on_gpu = team_.device(rank).can_record();
   RankCosts costs{.times = on_gpu ? of_device : of_thread,

@@ -6,13 +6,13 @@
 
 namespace dptrain::parallel {
 
-/// What the servers of a key-value store hold, and when they update it.
+/// The weights that the servers of a key-value store hold, and when they are updated.
 struct ServedStore {
-  std::vector<StoreSlice> slices;  ///< of all servers, in the order of keys
-  int state_tensors = 0;           ///< that the optimizer keeps of each beside its weights
-  /// Each slice as soon as all workers have pushed it; otherwise all together, once everything has been.
+  std::vector<StoreSlice> slices;  ///< of all servers, in the order of the keys
+  int state_tensors = 0;           ///< optimizer tensors per slice, besides its weights
+  /// Each slice is updated as soon as all workers have pushed it; if false, all slices are updated together.
   bool updates_at_once = true;
-  bool measures = false;  ///< as OptimizerSpec says
+  bool measures = false;  ///< see OptimizerSpec
 };
 
 }  // namespace dptrain::parallel

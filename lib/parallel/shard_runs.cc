@@ -13,8 +13,8 @@ void deal(const ShardRun& subtree, int ranks, std::vector<ShardRun>& runs) {
     runs.resize(runs.size() + static_cast<size_t>(ranks - 1), {subtree.end, subtree.end});
     return;
   }
-  // Both trees have the largest power of two below their size on the left. That of more shards is no smaller, so that
-  // only on the right may shards be fewer than ranks.
+  // Both trees put the largest power of two below their size on the left. For shards that power is at least as large as
+  // for ranks, so only the right side can have fewer shards than ranks.
   const int left_ranks = tree_left_ranks(ranks), middle = subtree.begin + tree_left_ranks(subtree.size());
   deal({subtree.begin, middle}, left_ranks, runs);
   deal({middle, subtree.end}, ranks - left_ranks, runs);

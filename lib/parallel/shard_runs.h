@@ -13,13 +13,14 @@ struct ShardRun {
   bool operator==(const ShardRun&) const = default;
 };
 
-/// The shards that each of `ranks` ranks computes, in order: such that what a rank adds up is a whole subtree of the
-/// tree of sums over all shards, and the tree of sums over ranks is what is left of it. Then any number of ranks ends
-/// in the bits of one, and a rank sends one sum, as it does without shards.
+/// The shards that each of `ranks` ranks computes, in order. A rank's shards form whole subtrees of the tree of sums
+/// over all shards, and the tree of sums over ranks is the rest of it. The result is then bit-identical for every
+/// number of ranks, and a rank sends one sum, as it does without shards.
 ///
-/// Where shards / ranks is a power of two all have as many. Else some have more: of 6 shards, whose tree is
-/// ((0+1)+(2+3))+(4+5), two ranks have 4 and 2, as halves of 3 would need sums of both; of 45 the last of 9 ranks has
-/// 13, and the others 4. A run is empty where a subtree has fewer shards than ranks, as of 33 shards on 11 ranks.
+/// If shards / ranks is a power of two, all ranks have equally many shards. Otherwise some have more. Of 6 shards,
+/// whose tree is ((0+1)+(2+3))+(4+5), two ranks have 4 and 2, because halves of 3 would need two sums each. Of 45
+/// shards, the last of 9 ranks has 13, and the others have 4. A run is empty if a subtree has fewer shards than ranks,
+/// as with 33 shards on 11 ranks.
 ///
 /// `shards`: at least as many as ranks.
 std::vector<ShardRun> shard_runs(int shards, int ranks);

@@ -31,7 +31,7 @@ int ShardSum::make_nodes(int first, int count) {
 
 Tensor ShardSum::begin(int shard) {
   std::unique_lock lock(mutex_);
-  // Others compute no longer than this thread does; one that fails gives up.
+  // No deadline: other threads compute about as long as this one, and a thread that fails calls give_up.
   begun_one_.wait(lock, [&] { return begun_ == shard || given_up_; });
   if (given_up_) return {};
   ++begun_;

@@ -8,40 +8,40 @@
 
 namespace dptrain::parallel {
 
-/// The sum of flat f32 tensors over logical shards, in the project's one order of sums (see TreeSum), whichever come
-/// first: two halves of a subtree are added as soon as both are there, as a binary counter carries. Several threads may
-/// add at once.
+/// The sum of flat f32 tensors over logical shards, in the project's fixed order of sums (see TreeSum), whatever order
+/// they arrive in. Two halves of a subtree are added as soon as both are there, as a binary counter carries. Several
+/// threads may add at once.
 ///
-/// Shards are begun in order, so that what is there of n begun shards is at most the one that each of k threads has in
-/// work, those they have just finished, and whole subtrees of the first n - k: all in all no more than
-/// k + floor(log2(shards - k + 1)) tensors; with one thread floor(log2(shards)) + 1.
+/// Shards are begun in order. Of n begun shards, these tensors are held at most: one per thread (k threads) that it is
+/// working on, those that the threads have just finished, and whole subtrees of the first n - k. This is at most k +
+/// floor(log2(shards - k + 1)) tensors; with one thread it is floor(log2(shards)) + 1.
 class ShardSum {
  public:
-  /// Tensors of so many elements of `device`; one shard or more.
+  /// Sums tensors of `elements` elements on `device`. `shards`: at least 1.
   ShardSum(Device& device, int64_t elements, int shards);
 
-  /// Memory for a shard's values, whatever it holds. Blocks until all shards before it have begun, each by this call;
-  /// undefined once `give_up` was called.
+  /// Returns memory for a shard's values, with undefined contents. Blocks until `begin` has been called for all shards
+  /// before it. Returns an undefined tensor once `give_up` was called.
   Tensor begin(int shard);
-  /// Adds the values of shard number `shard` (from 0), in the memory that it began with; by the calling thread, as work
-  /// of `worker`.
+  /// Adds the values of shard number `shard` (from 0), in the memory that `begin` returned. Runs on the calling thread,
+  /// as work of `worker`.
   void add(int shard, Tensor values, Device& worker);
-  /// After all shards were added: their sum. The next sum may begin.
+  /// Returns the sum once all shards have been added. The next sum may then begin.
   Tensor take();
-  /// Ends all waits, of a sum that will not be complete.
+  /// Ends all waits of a sum that will not be completed.
   void give_up();
-  /// Of tensors that were ever held at once.
+  /// The largest number of tensors held at once so far.
   int most_held() const { return most_held_; }
 
  private:
-  /// A node of the tree: a shard, or the sum of two others.
+  /// A node of the tree: a shard, or the sum of two nodes.
   struct Node {
     int parent = -1;  ///< -1: the root
     int sibling = -1;
     bool is_right = false;
-    Tensor sum = {};  ///< undefined while it isn't there or where it has become part of the parent's
+    Tensor sum = {};  ///< undefined if not computed yet, or already part of the parent's sum
   };
-  /// Makes the nodes over shards [first, first + count); returns the number of their root.
+  /// Makes the nodes over shards [first, first + count). Returns the number of their root.
   int make_nodes(int first, int count);
 
   Device& device_;

@@ -19,7 +19,7 @@ int at_a_time(const Device& device, int shards) {
   return device.kind() == DeviceKind::cpu ? std::min(device.threads(), shards) : 1;
 }
 
-/// Appends what `more` has shown.
+/// Appends the results of `more`.
 void append(StepResults& results, StepResults more) {
   results.outputs.resize(std::max(results.outputs.size(), more.outputs.size()));
   for (size_t k = 0; k < more.outputs.size(); ++k) {
@@ -39,7 +39,7 @@ ShardTeam::ShardTeam(Replica& own, const ReplicaSpec& spec)
       first_statistics_(spec.first_statistics),
       sum_(own.device(), flat_elements(own.model()), spec.shards.size()) {
   const int shards = spec.shards.size(), workers = at_a_time(own.device(), shards);
-  // A core each where the device's own operators would use several threads.
+  // If the device's own operators would use several threads, each shard gets a device of one core.
   if (own.device().kind() == DeviceKind::cpu && own.device().threads() > 1)
     for (int worker = 0; worker < workers; ++worker) cores_.push_back(CpuDevice::core_of(own.device()));
   for (int shard = 0; shard < shards; ++shard) {

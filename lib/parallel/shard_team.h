@@ -12,47 +12,47 @@
 
 namespace dptrain::parallel {
 
-/// The logical shards of a batch that one rank computes: each by one thread, with batch statistics of its own, so that
-/// what it contributes doesn't depend on who computes it. A CPU worker computes as many at a time as it has threads, a
-/// GPU one. Their gradients and running statistics are added by the tree over shard numbers; see ShardSum for what that
-/// holds in memory.
+/// The logical shards of a batch that one rank computes. Each shard is computed by one thread, with its own batch
+/// statistics, so that its contribution doesn't depend on the rank that computes it. A CPU worker computes as many
+/// shards at a time as it has threads, a GPU one. Gradients and running statistics are added in the tree over shard
+/// numbers; ShardSum says how much memory that takes.
 ///
-/// Used by the rank's thread, which is one of those that compute.
+/// Used by the rank's thread, which also computes shards.
 class ShardTeam {
  public:
-  /// For the replica `own`, whose weights all shards compute with; the shards of `spec`.
+  /// `own`: the replica whose weights all shards compute with. The shards are those of `spec`.
   ShardTeam(Replica& own, const ReplicaSpec& spec);
   ~ShardTeam();
 
   int shards() const { return static_cast<int>(shards_.size()); }
-  /// Where the samples of a shard are loaded.
+  /// The device into which a shard's samples are loaded.
   Device& device(int shard) { return shards_[static_cast<size_t>(shard)]->device(); }
 
   struct Step {
     StepNumbers numbers;
     StepTotals totals;
   };
-  /// Leaves in `own`'s model the sums over this rank's shards: of gradients, and of running statistics, each weighted
-  /// by its samples. `parts`: shard by shard those of every micro-batch. `unused` as in Replica::forward_backward;
-  /// several threads may call it.
+  /// Computes the sums over this rank's shards and leaves them in `own`'s model: the gradients, and the running
+  /// statistics weighted by samples. `parts`: for one shard after the other, its part of every micro-batch. `unused`:
+  /// as in Replica::forward_backward; several threads may call it.
   void forward_backward(const StepParts& parts, const Step& step, const Replica::UnusedHook& unused);
-  /// What the oldest step has shown whose results weren't taken, shard by shard.
+  /// Returns the results, shard by shard, of the oldest step whose results haven't been taken.
   StepResults take_results();
 
  private:
   void compute(int shard, const StepParts& parts, const Step& step, const Replica::UnusedHook& unused);
 
-  /// What a shard's running statistics count for in the sum over all shards.
+  /// The weight of a shard's running statistics in the sum over all shards.
   float share_of(int shard, const StepParts& parts, const StepTotals& totals) const;
 
   Replica& own_;
-  int first_shard_;  ///< of them, among all of the batch
+  int first_shard_;  ///< index of this rank's first shard among all of the batch
   bool first_statistics_;
-  std::vector<std::unique_ptr<Device>> cores_;  ///< empty where the rank computes one shard at a time
+  std::vector<std::unique_ptr<Device>> cores_;  ///< empty if the rank computes one shard at a time
   std::vector<std::unique_ptr<Replica>> shards_;
   ShardSum sum_;
   std::deque<StepResults> results_;
-  std::unique_ptr<WorkerThreads> threads_;  ///< null where the rank's thread computes alone
+  std::unique_ptr<WorkerThreads> threads_;  ///< null if the rank's thread computes alone
 };
 
 }  // namespace dptrain::parallel

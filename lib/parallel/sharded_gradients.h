@@ -10,26 +10,27 @@
 
 namespace dptrain::parallel {
 
-/// One rank's end of gradients that are dealt out as weights are: each unit's are summed over the ranks, every part on
-/// the rank that owns it, and then have no memory but there. Every rank calls it alike, for its units in one order.
+/// One rank's end of gradients that are sharded like the weights. Each unit's gradients are summed over the ranks, each
+/// part on the rank that owns it. Afterwards only the owned parts have memory. Every rank makes the same calls, with
+/// units in the same order.
 class ShardedGradients {
  public:
-  /// Of a model whose gradients are held by these units. `leave_out`: a unit whose gradients aren't summed, as
-  /// PlantedFault::bucket_left_out wants it; -1: none.
+  /// `units`: by which the model holds its gradients. `leave_out`: a unit whose gradients aren't summed, for
+  /// PlantedFault::bucket_left_out; -1: none.
   ShardedGradients(nn::Model& model, Communicator& communicator, PhaseClock& clock,
                    const std::vector<WeightUnit>& units, int leave_out = -1);
 
-  /// The sums of the rank's parts of all units, flat as its weights are.
+  /// The sums of this rank's parts of all units, in the same flat order as its weights.
   const Tensor& own() const { return own_; }
-  /// A unit's gradients are complete, but for those that nothing wrote, which are 0: begins to sum them.
+  /// Begins to sum a unit's gradients. They are complete, except that gradients that no pass wrote count as 0.
   void start(int unit);
-  /// Blocks until the sum of a unit that was started is there.
+  /// Blocks until the sum of a started unit is there.
   void await(int unit);
-  /// The same, and gives the unit's gradients back.
+  /// Waits like `await`, then frees the unit's gradients.
   void finish(int unit);
 
  private:
-  /// By an exchange with others.
+  /// Whether an exchange with other ranks sums the unit.
   bool is_summed(int unit) const { return communicator_.size() > 1 && unit != leave_out_; }
   Tensor own_part(const WeightUnit& unit) const;
 
@@ -39,7 +40,7 @@ class ShardedGradients {
   const std::vector<WeightUnit>& units_;
   int leave_out_;
   Tensor own_;
-  std::vector<std::unique_ptr<CommWork>> works_;  ///< by unit; null where none is under way
+  std::vector<std::unique_ptr<CommWork>> works_;  ///< by unit; null if no sum is under way
 };
 
 }  // namespace dptrain::parallel

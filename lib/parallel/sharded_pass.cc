@@ -20,7 +20,7 @@ void ShardedPass::begin_evaluation(int64_t samples) {
   arrive();
 }
 
-// A tied parameter is there wherever it is used, and its gradient complete at the end.
+// A tied parameter is held wherever it is used, and its gradient is complete only at the end.
 void ShardedPass::enter_forward(const Parameter& parameter) {
   const int unit = weights_.unit_of(parameter);
   if (!is_tied(unit)) advance_to(unit);
@@ -43,7 +43,8 @@ void ShardedPass::end() {
 bool ShardedPass::is_needed(int unit) const {
   if (is_tied(unit)) return true;
   const int last = count() - 1;
-  // What backward comes to second, too, is what forward has just left: of units in two's, none is gathered in vain.
+  // The second unit of the backward pass is also the one that forward has just left, so it is kept. With two units,
+  // none is gathered twice.
   if (visit_ < last) return unit == visit_ || unit == visit_ + 1 || (!options_.reshard_after_forward && unit < visit_);
   const int at = unit_at(visit_);
   return unit == at || unit == at - 1 || (!options_.reshard_after_forward && unit < at);
@@ -57,11 +58,11 @@ void ShardedPass::arrive() {
   ++visit_;
   const int at = unit_at(visit_);
   const bool goes_back = visit_ > count();
-  // The unit that backward has left.
+  // The unit that the backward pass has just left.
   if (goes_back && !is_tied(at + 1)) sum(at + 1);
   for (int unit = 0; unit < count(); ++unit)
     if (!is_needed(unit) && weights_.holds(unit)) weights_.release(unit);
-  // What is needed first goes first.
+  // The unit that is needed first is gathered first.
   const bool forward = visit_ < count();
   for (int i = 0; i < count(); ++i) {
     const int unit = forward ? i : count() - 1 - i;

@@ -14,38 +14,38 @@
 
 namespace dptrain::parallel {
 
-/// What a rank has of a replica whose weights, gradients and optimizer state are dealt out over all ranks.
+/// A rank's part of a replica whose weights, gradients and optimizer state are sharded over all ranks.
 class ShardedReplica {
  public:
   struct Options {
-    double unit_mb = 0;  ///< as WeightUnitOptions has it
+    double unit_mb = 0;  ///< see WeightUnitOptions
     bool reshard_after_forward = true;
     bool leaves_last_sum_out = false;  ///< PlantedFault::bucket_left_out
-    bool has_gpus = false;             ///< some rank's device is one
+    bool has_gpus = false;             ///< some rank's device is a GPU
   };
-  /// Places the model of `replica`, which is made from `spec`.
+  /// Places the model of `replica`, which was constructed from `spec`.
   ShardedReplica(Replica& replica, Communicator& communicator, const ReplicaSpec& spec, const Options& options);
 
   ShardedWeights& weights() { return weights_; }
   ShardedPass& pass() { return pass_; }
-  /// Before a step of these sizes that isn't recorded.
+  /// Called before a step of these sizes that isn't recorded.
   void begin_step(StepRecorder::Signature sizes) { pass_.begin_step(known_.insert(std::move(sizes)).second); }
-  /// From gradients that are summed.
+  /// Updates this rank's weights from summed gradients.
   void update();
 
-  /// Before an evaluation, and once more after it: what is evaluated is the average, where there is one.
+  /// Called before and after an evaluation: swaps in the weights' average if there is one, then swaps back.
   void swap_average();
 
-  // On rank 0 what all ranks have, by parameter; every rank calls it.
+  // Every rank calls these; they return the values of all ranks, by parameter, on rank 0.
   nn::ReadParameter read_weights() const { return updates_.read_from(weights_.own()); }
   std::vector<nn::NamedValues> gather_optimizer_state() { return updates_.gather_state(); }
-  /// Empty where there is no average.
+  /// Empty if there is no average.
   std::vector<nn::NamedValues> gather_average() const;
-  /// Takes the rank's part of what a checkpoint has.
+  /// Takes this rank's part of a checkpoint.
   void restore(const TrainingState& state);
 
  private:
-  /// After all changes of its part of the weights but the optimizer's.
+  /// Called after every change of this rank's weights except the optimizer's.
   void renew_copies();
 
   Replica& replica_;
@@ -54,7 +54,7 @@ class ShardedReplica {
   ShardedPass pass_;
   OwnedUpdates updates_;
   std::optional<optim::WeightAverage> average_;
-  std::set<StepRecorder::Signature> known_;  ///< sizes of steps so far
+  std::set<StepRecorder::Signature> known_;  ///< sizes of the steps so far
 };
 
 }  // namespace dptrain::parallel

@@ -73,7 +73,7 @@ optim::FlatWeights ShardedWeights::own_flat(const Tensor& gradients) const {
       left -= end - begin;
     }
     if (left == 0) continue;
-    // What pads a part is 0 and stays 0.
+    // The padding of a part is 0 and stays 0.
     flat.runs.push_back(all[static_cast<size_t>(unit.run.end_parameter) - 1]);
     flat.runs.back().elements = left;
   }

@@ -14,11 +14,11 @@
 
 namespace dptrain::parallel {
 
-/// One rank's end of weights that are dealt out: it owns a part of each unit's, and the model has memory for all of a
-/// unit from `gather` to `release` alone, which every rank calls alike.
+/// One rank's end of sharded weights. It owns a part of each unit's weights. The model has memory for a whole unit only
+/// between `gather` and `release`, which every rank calls alike.
 ///
-/// In half precision the copies are gathered that operators read. Parameters that they read as f32 values, those of
-/// norms, are few: every rank has them as a whole, see ValueOperands.
+/// In half precision, the copies that operators read are gathered. Some parameters, those of norms, are read as f32
+/// values. They are few, so every rank holds all of them; see ValueOperands.
 class ShardedWeights {
  public:
   struct Options {
@@ -26,7 +26,7 @@ class ShardedWeights {
     DType compute = DType::f32;
     nn::InitializationOptions initialization = {};
   };
-  /// Places the model, its rank's parts holding their first values. `clock`: told of communication.
+  /// Places the model and initializes this rank's parts. `clock` is told of communication.
   ShardedWeights(nn::Model& model, Device& device, Communicator& communicator, PhaseClock& clock,
                  const Options& options);
   ShardedWeights(const ShardedWeights&) = delete;
@@ -34,34 +34,34 @@ class ShardedWeights {
 
   const std::vector<WeightUnit>& units() const { return units_; }
   int unit_of(const Parameter& parameter) const { return unit_of_parameter_[static_cast<size_t>(parameter.index())]; }
-  /// The rank's parts of all units, flat: f32 values.
+  /// This rank's parts of all units, flat, as f32 values.
   const Tensor& own() const { return own_; }
-  /// What of a parameter is among them, flat; undefined where nothing is.
+  /// The range of `own` that belongs to a parameter, flat; undefined if this rank owns nothing of it.
   Tensor own_of(const Parameter& parameter) const;
-  /// The same as optimizers see them, with gradients that lie alike.
+  /// `own` in the form that optimizers take, with `gradients` in the same order.
   optim::FlatWeights own_flat(const Tensor& gradients) const;
 
-  /// Begins to bring a unit's weights together, unless it has begun. Whoever reads them then waits for them.
+  /// Begins to gather a unit's weights, unless that has begun. Readers of the weights wait for them.
   void gather(int unit);
-  /// Blocks until a unit that is gathered is there.
+  /// Blocks until a unit that is being gathered is there.
   void await(int unit);
-  /// Gives the memory of a unit back, where it has any.
+  /// Frees the memory of a unit, if it has any.
   void release(int unit);
   bool holds(int unit) const { return gathered_[static_cast<size_t>(unit)].weights.defined(); }
 
-  /// After all changes of `own` but the optimizer's, which writes its copies itself.
+  /// Called after every change of `own` except the optimizer's, which writes the copies itself.
   void refresh_copies();
-  /// After all changes of `own`. Blocks.
+  /// Called after every change of `own`. Blocks.
   void share_values();
 
-  /// Brings all units together, for ranks that compute without each other until `release_all`.
+  /// Gathers all units until `release_all`, so that ranks can compute independently.
   void hold_all();
   void release_all();
   bool holds_all() const { return holds_all_; }
 
  private:
   struct Gathered {
-    Tensor weights;  ///< of all ranks, in the type that is gathered; undefined while there are none
+    Tensor weights;  ///< whole unit, in the gathered type; undefined while not gathered
     std::unique_ptr<CommWork> work;
     bool is_bound = false;
   };
@@ -74,9 +74,9 @@ class ShardedWeights {
   std::vector<WeightUnit> units_;
   std::vector<int> unit_of_parameter_;
   Tensor own_;
-  Tensor own_copies_;  ///< undefined where operators compute in f32
+  Tensor own_copies_;  ///< undefined if operators compute in f32
   std::vector<Gathered> gathered_;
-  std::optional<ValueOperands> values_;  ///< of half precision
+  std::optional<ValueOperands> values_;  ///< in half precision
   bool holds_all_ = false;
 };
 

@@ -26,8 +26,8 @@ bool SharedStatistics::shares(BatchNormMode mode) const {
 void SharedStatistics::sum(const Tensor& values) {
   const InPhase communicating(replica_.clock(), Phase::communication);
   communicator_.all_reduce(comm_buffer(values));
-  // What this rank does next may be the first of its kind, for which its GPU loads a kernel, and may wait for all that
-  // is under way to do so: not while that waits for another GPU, whose thread is at the same.
+  // This rank's next operator may be the first of its kind. Its GPU then loads a kernel, and may wait for all work
+  // under way to do so. That work must not be waiting for another GPU whose thread does the same.
   if (!is_known_) replica_.device().synchronize();
 }
 

@@ -12,38 +12,39 @@
 
 namespace dptrain::parallel {
 
-/// What the batch norms of replicas have to do with each other; on one device all are the same.
+/// How the batch norms of replicas share their statistics. On one device all modes are the same.
 enum class BatchNormMode {
-  local,    ///< own batch and running statistics; the first device's evaluate and are saved
-  sync,     ///< batch statistics over the samples of all devices, so that running statistics are equal
-  average,  ///< own batch statistics; after every step the running ones become their mean, weighted by samples
-  first,    ///< own batch statistics; before every step the first device's running ones are copied to all
+  local,    ///< own batch and running statistics; the first device's running statistics are evaluated and saved
+  sync,     ///< batch statistics over the samples of all devices, so running statistics are equal
+  average,  ///< own batch statistics; after every step, running statistics become their mean, weighted by samples
+  first,    ///< own batch statistics; before every step, the first device's running statistics are copied to all
 };
 
 inline constexpr BatchNormMode kBatchNormModes[] = {BatchNormMode::local, BatchNormMode::sync, BatchNormMode::average,
                                                     BatchNormMode::first};
 
-/// As a configuration names it: "local".
+/// The name in the configuration, such as "local".
 std::string_view batch_norm_mode_name(BatchNormMode mode);
 
-/// A replica's statistics among those of the other ranks. Used by the rank's thread; every rank makes the same calls.
+/// Shares one replica's batch-norm statistics with other ranks. Used by the rank's thread; every rank makes the same
+/// calls.
 ///
-/// Running statistics never wait to be shared until they are read: what training goes on with depends neither on when
-/// it is evaluated nor on when it is saved, and a checkpoint holds all there is to go on from.
+/// Running statistics are shared during steps, never only when they are read. Training therefore doesn't depend on when
+/// it is evaluated or saved, and a checkpoint holds everything that is needed to continue.
 class SharedStatistics final : public autograd::SumOverDevices {
  public:
-  /// `communicator`: of the ranks that have the same part of the model. In `sync` the replica's training passes take
-  /// their statistics over all of them from then on.
+  /// `communicator`: of the ranks that hold the same part of the model. In mode `sync`, the replica's training passes
+  /// take their statistics over all these ranks from now on.
   SharedStatistics(BatchNormMode mode, Communicator& communicator, Replica& replica);
   SharedStatistics(const SharedStatistics&) = delete;
   SharedStatistics& operator=(const SharedStatistics&) = delete;
 
-  /// Before the forward passes of a step over so many samples of all ranks.
+  /// Called before the forward passes of a step over `samples` samples of all ranks.
   void begin_step(int64_t samples);
-  /// The same where replicas have the first one's running statistics anyway.
+  /// Replaces `begin_step` if replicas have the first replica's running statistics anyway.
   void note_size(int64_t samples) { is_known_ = !known_samples_.insert(samples).second; }
-  /// After them. Where replicas compute logical shards, the running statistics are parts of a sum over ranks, which is
-  /// added up. `parts`: this rank's of the step; `samples`: of all ranks.
+  /// Called after a step's passes. If replicas compute logical shards, each rank's running statistics are a part of a
+  /// sum, which is added up over ranks. `parts`: of this rank; `samples`: of all ranks.
   void end_step(const StepParts& parts, int64_t samples);
 
   void sum(const Tensor& values) override;
@@ -56,16 +57,16 @@ class SharedStatistics final : public autograd::SumOverDevices {
   BatchNormMode mode_;
   Communicator& communicator_;
   Replica& replica_;
-  std::set<int64_t> known_samples_;  ///< of steps that have been
-  bool is_known_ = false;            ///< the step under way is like one of them
+  std::set<int64_t> known_samples_;  ///< sample counts of earlier steps
+  bool is_known_ = false;            ///< an earlier step had as many samples as the current one
 };
 
-/// The values of each tensor of running statistics.
+/// The values of running statistics, by tensor.
 using RunningValues = std::vector<std::vector<float>>;
 
-/// How far apart running statistics are, given by rank: of each tensor the largest difference between two ranks' values
-/// of one element, over the largest magnitude of any value in it; the largest of these. Nothing where there is only one
-/// rank or no such tensor.
+/// How far apart the running statistics of ranks are. For each tensor: the largest difference between two ranks' values
+/// of one element, divided by the largest magnitude of any value in the tensor. The result is the largest of these
+/// quotients; nothing if there is only one rank or no such tensor.
 std::optional<double> statistics_spread(const std::vector<RunningValues>& by_rank);
 
 }  // namespace dptrain::parallel

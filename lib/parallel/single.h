@@ -23,7 +23,7 @@ class Single final : public ReplicatedStrategy {
  private:
   void share_weights(int) override {}
 
-  /// Pieces of gradients that the memory of a few activations holds, and that are long for an update.
+  /// Buckets of gradients that fit in the memory of a few activations, and are long enough for fast updates.
   static constexpr BucketOptions kGradients{.bucket_mb = 4, .first_bucket_mb = 4};
 
   StepsUnderWay steps_;

@@ -1,4 +1,4 @@
-// What a device's stages of a pipeline make of test samples.
+// How a device's pipeline stages evaluate test samples.
 #include <algorithm>
 
 #include "parallel/pipeline_stages.h"

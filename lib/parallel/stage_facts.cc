@@ -5,7 +5,7 @@
 namespace dptrain::parallel {
 namespace {
 
-// What a line of the text begins with.
+// The first character of each line of the text.
 constexpr char kShares = 's', kParameter = 'p', kBorrowed = 'b';
 
 }  // namespace

@@ -7,15 +7,15 @@
 
 namespace dptrain::parallel {
 
-/// What the stages of a pipeline have to know of each other, also where they lie in other processes.
+/// Facts about a device's stages that the other devices of a pipeline need, even in other processes.
 struct StageFacts {
   bool shares_statistics = false;            ///< in its passes
-  std::vector<std::string> parameters = {};  ///< by name, those borrowed from other stages too
+  std::vector<std::string> parameters = {};  ///< names of its parameters, including those borrowed from other stages
   std::vector<std::string> borrowed = {};
 
   static StageFacts of(const Replica& part);
 
-  /// As a message, and from one.
+  /// Converts to and from a message.
   std::string text() const;
   static StageFacts of_text(const std::string& text);
 };

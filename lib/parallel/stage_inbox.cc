@@ -9,7 +9,7 @@ namespace dptrain::parallel {
 void StageInbox::expect(const StageLink& link, int64_t micro_batch) {
   const auto wanted = std::ranges::find_if(
       coming_, [&](const Arrival& arrival) { return &arrival.link == &link && arrival.micro_batch == micro_batch; });
-  if (wanted == coming_.end()) return;  // it has come
+  if (wanted == coming_.end()) return;  // it has already arrived
   for (const auto end = static_cast<size_t>(wanted - coming_.begin()) + 1; expected_ < end; ++expected_) {
     Arrival& next = coming_[expected_];
     const bool is_known = next.comes == nullptr || next.comes->has_value();

@@ -10,33 +10,34 @@
 
 namespace dptrain::parallel {
 
-/// What another device sends to the stages of this one in a step or an evaluation. It comes in the order in which it is
-/// sent there, which is known, and may be another than the one in which it is needed here, where both devices have
-/// several stages: what comes before what is needed is kept here. Used by the device's rank thread.
+/// Receives what another device sends to the stages of this one, in a step or an evaluation. Values arrive in the known
+/// order in which they are sent. If both devices have several stages, this device may need them in another order; early
+/// values are kept here. Used by the device's rank thread.
 class StageInbox {
  public:
   /// A micro-batch's activations, or their gradient.
   struct Arrival {
-    StageLink& link;  ///< that they come through
+    StageLink& link;  ///< link through which it comes
     int64_t micro_batch = 0;
     StageLink::Signature signature;
-    /// Whether they come at all, from when that is known on; null: they do.
+    /// Whether the value is sent at all, once that is known; null: it is.
     const std::optional<bool>* comes = nullptr;
-    Tensor place = {};  ///< into which it comes; undefined: memory of its own
+    Tensor place = {};  ///< tensor that receives it; undefined: new memory
   };
 
-  /// Behind all that is to come yet.
+  /// Adds an arrival after all others.
   void add(Arrival arrival) { coming_.push_back(std::move(arrival)); }
-  /// What comes through `link` may come from now on, and all that comes before it, as far as its form is known.
+  /// Lets the value that comes through `link` arrive from now on, and all values before it, as far as their forms are
+  /// known.
   void expect(const StageLink& link, int64_t micro_batch);
-  /// Blocks until it has come.
+  /// Blocks until the value has arrived.
   StageLink::Crossing receive(const StageLink& link, int64_t micro_batch);
-  /// Throws unless all that comes has been received; what doesn't come isn't waited for any more.
+  /// Throws unless every value that was sent has been received. Forgets arrivals that aren't sent.
   void end();
 
  private:
   std::deque<Arrival> coming_;
-  size_t expected_ = 0;  ///< of the first of these
+  size_t expected_ = 0;  ///< how many of `coming_`, from the first on, are expected
   std::map<std::pair<const StageLink*, int64_t>, StageLink::Crossing> kept_;
 };
 

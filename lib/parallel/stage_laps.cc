@@ -7,8 +7,8 @@ namespace dptrain::parallel {
 StageLaps::StageLaps(Device& device, size_t stages)
     : laps_(Tensor::zeros(device, {static_cast<int64_t>(1 + kOfStage * stages)},
                           {.dtype = DType::i64, .purpose = MemoryPurpose::workspace})) {
-  // A kernel is loaded where it is first launched, which may wait for all that the GPU was given: not for messages of a
-  // step, of which none is under way yet.
+  // The first launch of a kernel loads it, which may wait for all of the GPU's work. Launched here, it can't wait for a
+  // step's messages, because no step is under way yet.
   begin_step();
   add(0, Of::waiting);
   laps_.fill_zero();

@@ -8,17 +8,17 @@
 
 namespace dptrain::parallel {
 
-/// What a GPU's own clock says of its stages of a pipeline: how long their passes took, and how long each was waited
-/// with, by what the step had come to before. Used by the device's rank thread.
+/// Times of a GPU's pipeline stages, measured by its own clock: the time of each stage's passes, and the wait before
+/// each pass. Used by the device's rank thread.
 class StageLaps {
  public:
   enum class Of { waiting, forward, backward, backward_weights };
 
-  /// Of so many stages.
+  /// `stages`: number of stages of this device.
   StageLaps(Device& device, size_t stages);
-  /// A step begins here.
+  /// Marks the beginning of a step.
   void begin_step();
-  /// From the beginning of the step, or the last lap, to here it was this.
+  /// Counts the time since the last mark or lap as `of`, for `stage`.
   void add(size_t stage, Of of);
 
   struct Seconds {
@@ -27,13 +27,14 @@ class StageLaps {
     double backward = 0;
     double backward_weights = 0;
   };
-  /// By stage, since the last call. Blocks.
+  /// Returns the times by stage since the last call. Blocks.
   std::vector<Seconds> take();
 
  private:
   static constexpr size_t kOfStage = 4;
 
-  Tensor laps_;  ///< i64: the moment of the last lap, then those of each stage as `Of` has them, in nanoseconds
+  /// i64, in nanoseconds: the moment of the last lap, then by stage the times in the order of `Of`.
+  Tensor laps_;
 };
 
 }  // namespace dptrain::parallel

@@ -12,7 +12,7 @@
 namespace dptrain::parallel {
 namespace {
 
-/// A form as it is sent: whether a gradient comes back, element type, layout, rank, dimensions.
+/// A form as a message: whether a gradient comes back, element type, layout, rank, dimensions.
 constexpr int64_t kFormNumbers = 4 + Shape::kMaxRank;
 using FormNumbers = std::array<int64_t, kFormNumbers>;
 
@@ -20,7 +20,7 @@ CommBuffer form_buffer(FormNumbers& numbers) {
   return {.data = numbers.data(), .elements = kFormNumbers, .dtype = DType::i64};
 }
 
-/// Messages on their way, with what they are read from.
+/// Messages that are being sent, with the memory that they are read from.
 class Sending final : public CommWork {
  public:
   void add_form(Communicator& forms, int peer, const FormNumbers& numbers) {
@@ -41,7 +41,7 @@ class Sending final : public CommWork {
  private:
   FormNumbers form_{};
   Tensor value_;
-  std::vector<std::unique_ptr<CommWork>> works_;  ///< end before what they read
+  std::vector<std::unique_ptr<CommWork>> works_;  ///< ends before the memory that it reads
 };
 
 }  // namespace

@@ -12,10 +12,11 @@
 
 namespace dptrain::parallel {
 
-/// A stage's end of the boundary between it and a neighbor, which tensors cross as they are: in their own layout and
-/// element type, padding included. What form a tensor has follows from what both ends know of its samples, its
-/// signature: with the first of a signature a message says it, and those after it are values alone. A GPU and a CPU
-/// worker lay channels out unlike: between them tensors are plain. Used by the device's rank thread.
+/// A stage's end of the boundary to a neighboring stage. Tensors cross it in their own layout and element type,
+/// including padding. Both ends know a tensor's form from its signature, which they derive from its samples: a message
+/// announces the form for the first tensor of a signature, and later tensors are sent as values alone. Between a GPU
+/// and a CPU worker, tensors cross in plain layout, because the two lay out channels differently. Used by the device's
+/// rank thread.
 class StageLink {
  public:
   struct Peer {
@@ -23,8 +24,8 @@ class StageLink {
     DeviceKind kind = DeviceKind::cpu;
   };
   struct Ends {
-    Communicator& tensors;  ///< of the devices' memory
-    Communicator& forms;    ///< the same ranks over host memory
+    Communicator& tensors;  ///< over the devices' memory
+    Communicator& forms;    ///< the same ranks, over host memory
   };
   StageLink(Device& device, const Ends& ends, const Peer& peer)
       : device_(device), ends_(ends), peer_(peer.rank), plain_(peer.kind != device.kind()) {}
@@ -32,19 +33,19 @@ class StageLink {
   using Signature = std::vector<int64_t>;
   struct Crossing {
     Tensor value;
-    bool requires_gradient = false;  ///< one comes back for it
+    bool requires_gradient = false;  ///< a gradient comes back for the value
   };
-  /// Starts to send; the work holds the value until it was received.
+  /// Starts to send. The returned work holds the value until it has been received.
   std::unique_ptr<CommWork> start_send(const Signature& signature, const Crossing& crossing);
-  /// The next tensor that isn't expected yet is of this signature, and may come from now on, into `place`, where that
-  /// is defined. Does nothing, and returns false, where its form isn't known yet.
+  /// Lets the next tensor that isn't expected yet arrive from now on. It has this signature, and goes into `place` if
+  /// that is defined. Returns false and does nothing if its form isn't known yet.
   bool expect(const Signature& signature, const Tensor& place = {});
-  /// Blocks, as Communicator::receive does. What was expected is received first, in that order.
+  /// Receives a tensor; blocks as Communicator::receive does. Expected tensors are received first, in their order.
   Crossing receive(const Signature& signature, const Tensor& place = {});
-  /// From now on nothing crosses, or does again: tensors have memory as long as if they did.
+  /// Turns rehearsal on or off. In a rehearsal nothing crosses, but tensors take memory as long as in a step.
   void rehearse(bool rehearses) { rehearses_ = rehearses; }
   int peer() const { return peer_; }
-  /// Whether tensors cross in another layout than they have.
+  /// Whether tensors cross in plain layout instead of their own.
   bool plain() const { return plain_; }
 
  private:
@@ -57,7 +58,7 @@ class StageLink {
   struct Expected {
     Signature signature;
     Crossing crossing;
-    std::unique_ptr<CommWork> work;  ///< ends before what it writes; null in a rehearsal
+    std::unique_ptr<CommWork> work;  ///< ends before the memory that it writes; null in a rehearsal
   };
   Form receive_form();
   Expected start_receive(const Signature& signature, const Form& form, const Tensor& place);
@@ -67,8 +68,8 @@ class StageLink {
   int peer_;
   bool plain_;
   bool rehearses_ = false;
-  std::set<Signature> told_;         ///< those whose form the neighbor has been sent
-  std::map<Signature, Form> known_;  ///< of what comes from it
+  std::set<Signature> told_;         ///< signatures whose form the neighbor has been sent
+  std::map<Signature, Form> known_;  ///< forms of what the neighbor sends
   std::deque<Expected> expected_;
 };
 

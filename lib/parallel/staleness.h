@@ -5,10 +5,10 @@
 
 namespace dptrain::parallel {
 
-/// How stale the weights were that gradients were computed from: updates by other workers that a server made between
-/// giving a worker its weights and getting the gradients of these.
+/// How stale the weights were from which gradients were computed. Staleness counts the updates by other workers that a
+/// server made between giving a worker its weights and getting the gradients of these weights.
 struct Staleness {
-  std::vector<int64_t> pushes;  ///< by staleness, from 0: how many pushes had it
+  std::vector<int64_t> pushes;  ///< by staleness, from 0: the number of pushes with it
 
   void count(int64_t staleness);
   Staleness& operator+=(const Staleness& other);

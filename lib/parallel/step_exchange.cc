@@ -12,7 +12,8 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Bytes to hold from now on. Sizes that have changed once will change again, and each time what was recorded is lost.
+/// Bytes to hold from now on. Sizes that have changed once will change again, and each change invalidates recorded
+/// work.
 int64_t grown(int64_t held, int64_t needed) { return needed <= held ? held : std::max(needed, held + held / 4); }
 
 }  // namespace
@@ -89,7 +90,7 @@ void StepExchange::end() {
   slots_[next_slot_].done->set();
   under_way_.push_back(next_slot_);
   next_slot_ = (next_slot_ + 1) % slots_.size();
-  // A CPU worker has done it all by now.
+  // A CPU worker has finished the work by now.
   if (!device_.can_record()) finish_oldest();
 }
 

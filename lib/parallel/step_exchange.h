@@ -13,30 +13,30 @@
 
 namespace dptrain::parallel {
 
-/// What a step has shown of the rows of one of the model's outputs.
+/// A step's results for the rows of one of the model's outputs.
 struct OutputResults {
-  std::vector<double> losses;  ///< of each row, in order; zero where it is ignored
+  std::vector<double> losses;  ///< of each row, in order; 0 if the row is ignored
   int64_t correct = 0;         ///< rows whose largest logit is at the label
   int64_t counted = 0;         ///< rows that aren't ignored
 };
 
-/// What it has shown of some samples.
+/// A step's results for some samples.
 struct StepResults {
   std::vector<OutputResults> outputs;
   int64_t samples = 0;
 };
 
-/// How many rows of an output there will be results of, and how many of them aren't ignored.
+/// Number of rows that an output will have results of, and how many of them aren't ignored.
 struct OutputRows {
   int64_t rows = 0;
   int64_t counted = 0;
 };
 
-/// What changes from step to step, where a replica's device reads it, and what a step leaves, where the host reads it:
-/// both in blocks that stay where they are, so that a step can be recorded once and run with other values.
+/// Carries values to a replica's device before each step and results to the host after it. Both are in blocks at fixed
+/// addresses, so that a step can be recorded once and run with other values.
 ///
-/// The host may give a device the next step while it is at work on the last: at most `steps_in_flight` of them. Used by
-/// the device's rank thread.
+/// The host may give a device the next step while the device still works on earlier ones: at most `steps_in_flight`
+/// steps. Used by the device's rank thread.
 class StepExchange {
  public:
   StepExchange(Device& device, int steps_in_flight);
@@ -45,22 +45,22 @@ class StepExchange {
     double learning_rate = 0;
     int64_t epoch = 0;
     int64_t step = 0;
-    double delay_s = 0;                ///< that the device is to be late by; needs `allow_delays`
-    std::vector<int64_t> counts = {};  ///< that the losses of each output are divided by; at most kMostOutputs
+    double delay_s = 0;                ///< artificial delay of the device; needs `allow_delays`
+    std::vector<int64_t> counts = {};  ///< divisors of the losses, by output; at most kMostOutputs
     std::vector<int64_t> sample_ids = {};
-    int64_t numbers = 0;                               ///< how many there are of whatever else the step reads
-    std::function<void(int32_t*)> write_numbers = {};  ///< writes them where the device reads them
-    // What is kept of the step on this rank:
+    int64_t numbers = 0;                               ///< how many numbers (i32) the step reads in addition
+    std::function<void(int32_t*)> write_numbers = {};  ///< writes these numbers at an address that the device reads
+    // Sizes of the results that this rank keeps of the step:
     std::vector<OutputRows> outputs = {};
     int64_t samples = 0;
   };
   static constexpr size_t kMostOutputs = 8;
-  /// Before the first step: each step, where it has begun, has the device look whether it is to be late.
+  /// Called before the first step. Every step then lets the device check at its beginning whether it is to be delayed.
   void allow_delays() { may_delay_ = true; }
-  /// Begins a step: waits until fewer than `steps_in_flight` are under way, and gives the device its values.
+  /// Begins a step. Waits until fewer than `steps_in_flight` steps are under way, then gives the device the values.
   void begin(const Values& values);
 
-  // For what the step does on the device:
+  // The following members are for the step's work on the device:
 
   Tensor learning_rate() const { return block_.part(0, DType::f32, {1}); }
   Tensor epoch() const { return block_.part(4, DType::i32, {1}); }
@@ -70,22 +70,23 @@ class StepExchange {
   Tensor sample_ids() const { return block_.part(kHeaderBytes, DType::i64, {ids_}); }
   /// i32 [numbers]
   Tensor numbers() const { return block_.part(kHeaderBytes + 8 * ids_, DType::i32, {numbers_}); }
-  /// Keeps losses (f64 [R]) and hits (i32 [R]) of an output's rows from number `first` on, to be published.
+  /// Keeps losses (f64 [R]) and hits (i32 [R]) of an output's rows, from row `first` on, until `publish`.
   void keep(size_t output, int64_t first, const Tensor& losses, const Tensor& correct);
-  /// The device has got to here. `begun` first, in order; `averaged` in every step or in none.
+  /// Records the time at which the device gets here. `begun` comes first, then the others in order; `averaged` is used
+  /// in every step or in none.
   enum class Point { begun, computed, reduced, updated, averaged };
   void stamp(Point point);
-  /// Brings what was kept to the host. The last of the step's work.
+  /// Brings the kept results to the host. It must be the last of the step's work.
   void publish();
 
   /// Ends the step that was begun.
   void end();
-  /// Results of steps that are done, oldest first; with `all` it waits for those under way.
+  /// Returns the results of finished steps, oldest first. With `all` it first waits for the steps under way.
   std::vector<StepResults> take(bool all);
-  /// Seconds that the device's own clock measured in the steps taken; nothing for a CPU worker.
+  /// Returns the seconds that the device's own clock measured in the steps taken; nothing for a CPU worker.
   PhaseTimes take_device_times();
 
-  /// Changes where the blocks have moved, so that what was recorded with them no longer holds.
+  /// Changes when the blocks have moved. Work that was recorded with the old blocks is then invalid.
   int64_t generation() const { return generation_; }
 
  private:
@@ -103,7 +104,7 @@ class StepExchange {
   };
 
   void reserve(int64_t value_bytes, int64_t rows);
-  /// Bytes of the results of `rows` rows, of all outputs: stamps, losses, hits.
+  /// Bytes of the results of `rows` rows of all outputs: stamps, losses, hits.
   static int64_t result_bytes(int64_t rows) { return 8 * kPoints + 12 * rows; }
   Tensor stamps() const { return kept_.part(0, DType::i64, {kPoints}); }
   void finish_oldest();
@@ -114,14 +115,14 @@ class StepExchange {
   size_t next_slot_ = 0;
   int64_t ids_ = 0;
   int64_t numbers_ = 0;
-  std::vector<int64_t> first_rows_;  ///< of each output, among the rows kept
+  std::vector<int64_t> first_rows_;  ///< by output: its first row among the kept rows
   int64_t kept_rows_ = 0;
   bool may_delay_ = false;
   int64_t generation_ = 0;
-  /// Learning rate f32, epoch i32, address of the results i64, step i32, counts i32, at kDelayAt nanoseconds i64, then
-  /// at kHeaderBytes the sample ids i64 and the numbers i32.
+  /// Learning rate f32, epoch i32, address of the results i64, step i32, counts i32; at kDelayAt the delay in
+  /// nanoseconds i64; at kHeaderBytes the sample ids i64, then the numbers i32.
   Tensor block_;
-  Tensor kept_;  ///< stamps i64 [5], losses f64, hits i32; of each the outputs one after the other
+  Tensor kept_;  ///< stamps i64 [5], losses f64, hits i32; losses and hits output by output
   std::vector<StepResults> finished_;
   PhaseTimes device_times_;
 };

@@ -6,15 +6,16 @@
 
 namespace dptrain::parallel {
 
-/// Watches what the replicas of a strategy compute in training steps, layer by layer. Called on the ranks' threads, of
-/// several ranks at once. With one, no step is recorded (see StepRecorder).
+/// Watches what a strategy's replicas compute in training steps, layer by layer. Called on the ranks' threads, possibly
+/// by several at once. With an observer, no step is recorded (see StepRecorder).
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  /// A pass over the samples of these numbers, i64 [N] on the device, has made `output` of a stage of its model.
+  /// A pass has computed `output`, the output of a stage of its model. `sample_ids`: i64 [N] on the device, the numbers
+  /// of the pass's samples.
   virtual void on_stage(const nn::Model& model, int stage, const Tensor& output, const Tensor& sample_ids) = 0;
-  /// Elements of the model's flat gradients from `begin` on, summed over all devices, as an optimizer is about to read
-  /// them: on every rank that updates them, before they are clipped.
+  /// Called with elements of the model's flat gradients, from `begin` on. They are summed over all devices and not yet
+  /// clipped; an optimizer is about to read them. Called on every rank that updates them.
   virtual void on_gradients(const nn::Model& model, const Tensor& gradients, int64_t begin) = 0;
 };
 

@@ -21,7 +21,7 @@ StepRecorder::How StepRecorder::run(Section section, const Signature& signature,
   const DeviceRange range(device_, range_name(how));
   if (how == How::done) {
     const PoolInUse pool(device_.allocator(), MemoryPool::recorded);
-    // Another replica on the GPU may be about to record, and its work would be timed with this one's. Ranks that agree
+    // Another replica on the GPU may be about to record, and this work would be timed with its work. Ranks that agree
     // have a GPU each, and may wait for each other in `give`.
     const std::shared_ptr<void> recording_off = agree_ ? nullptr : device_.keep_recording_off();
     give(how);
@@ -33,10 +33,10 @@ StepRecorder::How StepRecorder::run(Section section, const Signature& signature,
   if (how == How::recorded) {
     const PoolInUse pool(device_.allocator(), MemoryPool::recorded);
     RecordedSection::make_room(device_);
-    // Nobody gives memory back while others record on the same GPU.
+    // No rank frees memory while others record on the same GPU.
     if (agree_) agree_(how);
     recorded.emplace(device_, device_.allocator().in_use(), [&] { give(how); });
-    // Making it takes memory, for which a GPU may wait for the others: none of them computes before all are through.
+    // Making the recording takes memory, for which a GPU may wait for the others. No rank computes before all are done.
     if (agree_) agree_(how);
   }
   recorded->run();

@@ -5,9 +5,11 @@
 
 namespace dptrain::parallel {
 
-/// The steps that a strategy has given to its ranks and that they aren't done with: at most so many, so that a rank
-/// that is done with one begins the next at once while the host counts the last one's results and fetches another
-/// batch. The last member of a strategy, which nothing is under way in when its other members end.
+/// The steps that a strategy has given to its ranks and that aren't finished. Up to `most` steps are under way at once.
+/// A rank can then begin its next step at once, while the host counts the results of the last step and fetches another
+/// batch.
+///
+/// It must be a strategy's last member: its destructor then ends all steps before other members are destroyed.
 class StepsUnderWay {
  public:
   StepsUnderWay(RankTeam& team, int most);
@@ -15,8 +17,8 @@ class StepsUnderWay {
   StepsUnderWay(const StepsUnderWay&) = delete;
   StepsUnderWay& operator=(const StepsUnderWay&) = delete;
 
-  /// Gives the ranks a step; `work` keeps alive what it works on. Blocks until fewer than `most` are under way: with
-  /// one, until it is done. Throws what ended a step, this one or one before.
+  /// Gives the ranks a step; `work` keeps everything alive that it uses. Blocks until fewer than `most` steps are under
+  /// way; if `most` is 1, until this step is done. Throws the error that ended this step or an earlier one.
   void give(const StepNumbers& numbers, RankTeam::Work work);
 
  private:

@@ -11,7 +11,7 @@
 namespace dptrain::parallel {
 namespace {
 
-/// A message's bytes are written to by whoever receives it alone.
+/// Only the receiver of a message writes to its bytes.
 CommBuffer elements_of(const float* flat, const StoreSlice& slice) {
   return {.data = const_cast<float*>(flat) + slice.begin, .elements = slice.elements(), .dtype = DType::f32};
 }
@@ -40,7 +40,7 @@ StoreClient::~StoreClient() {
   try {
     command_all({.kind = StoreCommand::Kind::end});
   } catch (const std::exception&) {
-    // The links have failed, and servers leave by themselves.
+    // The links have failed; the servers then end by themselves.
   }
 }
 

@@ -13,60 +13,64 @@ namespace dptrain::parallel {
 
 struct StoreClientOptions {
   std::vector<StoreKey> keys;
-  std::vector<StoreSlice> slices;  ///< of all servers, in the order of keys
-  /// The whole subtrees of the tree over all ranks that this worker has, its ranks numbered from 0.
+  std::vector<StoreSlice> slices;  ///< of all servers, in the order of the keys
+  /// The whole subtrees, in the tree over all ranks, that are formed by this worker's ranks. These ranks are numbered
+  /// from 0.
   std::vector<RankRun> subtrees;
-  /// Whether every rank pushes, and is added up here; otherwise the first one of each subtree pushes its sum.
+  /// If true, every rank pushes, and their gradients are added up here. If false, the first rank of each subtree pushes
+  /// the subtree's sum.
   bool adds_ranks = true;
   bool ends_with_apply = false;
 };
 
-/// A worker process's end of a key-value store over processes, shared by its ranks: adds up what they push, sends that
-/// to the servers while they compute on, and has the weights that come back.
+/// A worker process's end of a key-value store over processes, shared by its ranks. It adds up what the ranks push and
+/// sends it to the servers while the ranks compute. It receives the new weights.
 class StoreClient {
  public:
-  /// `links`: by server. They outlive it.
+  /// `links`: by server. They must outlive the client.
   StoreClient(const StoreClientOptions& options, std::vector<Communicator*> links);
-  /// Tells the servers that nothing more comes; within a step it ends the links.
+  /// Tells the servers that nothing more comes. Within a step it aborts the links.
   ~StoreClient();
   StoreClient(const StoreClient&) = delete;
   StoreClient& operator=(const StoreClient&) = delete;
 
   const StoreClientOptions& options() const { return options_; }
 
-  /// Before the first push of a step. Every rank may call it.
+  /// Called before the first push of a step; every rank may call it.
   void begin_step(const StoreCommand& command);
-  /// A rank's gradient of a key is complete: `gradients` is the begin of all of them, in host memory, and stays as it
-  /// is until `end_step` has returned. The rank that pushes a key last adds it up and starts sending. Keys come in the
-  /// same order from all ranks, the last one first. Doesn't wait for anybody.
+  /// Pushes a rank's complete gradient of a key; doesn't block. `gradients`: the beginning of all gradients, in host
+  /// memory, unchanged until `end_step` has returned. The rank that pushes a key last adds it up and starts sending.
+  /// All ranks push keys in the same order, the last key first.
   void push(int rank, size_t key, const float* gradients);
-  // Of one rank alone:
-  /// Once all ranks have pushed everything: blocks until all of it has been sent. `command`: how the step is applied,
-  /// where the store waits for that.
+  // Only one rank calls the following members:
+  /// Called once all ranks have pushed everything. Blocks until all of it has been sent. `command`: how the step is
+  /// applied, if the store waits for that.
   void end_step(const StoreCommand& command);
-  /// What was sent of a key in this step, where all ranks that there are make one subtree of this worker's: the sum
-  /// over them, the begin of all.
+  /// Returns the sum over all ranks that was sent for a key in this step, if all ranks form one subtree of this worker.
+  /// The result is the beginning of the buffer of all keys.
   const float* whole_sum(size_t key) const;
-  /// Blocks until the new weights of a key are there; the begin of all, in host memory. The last key first.
+  /// Blocks until the new weights of a key have arrived. Returns the beginning of the weights of all keys, in host
+  /// memory. Keys are asked for from the last to the first.
   const float* pulled(size_t key);
 
-  // Between steps, of one rank alone; they block:
-  /// Asks for the weights as they are now: `pulled` gives them.
+  // Only one rank calls the following members, between steps; they block:
+  /// Asks for the current weights; `pulled` returns them.
   void pull();
-  /// How stale pushes were since the last time, on all servers. Of one worker alone, and so what follows.
+  /// Returns how stale pushes were since the last call, on all servers. Only one worker calls this and the following
+  /// members.
   Staleness take_staleness();
-  /// Makes these the store's weights, and `states` its optimizer's state, where there are any: whole flat buffers.
+  /// Makes these the store's weights, and `states` its optimizer state if it has any. All are whole flat buffers.
   void write(const float* weights, const std::vector<const float*>& states);
-  /// Reads the optimizer's state into these.
+  /// Reads the optimizer's state into these buffers.
   void read(const std::vector<float*>& states);
 
-  /// What has been sent to servers.
+  /// The bytes and calls sent to servers.
   CommCounts counts() const;
 
  private:
   size_t pushes_of_key() const;
   void send(size_t key);
-  /// What is sent of a subtree: the begin of all gradients.
+  /// Returns what is sent for a subtree: the beginning of all gradients.
   const float* sum_of(size_t subtree, size_t key);
   void command_all(StoreCommand command);
 
@@ -74,12 +78,12 @@ class StoreClient {
   const std::vector<Communicator*> links_;
   std::vector<std::vector<StoreSlice>> slices_;  ///< by key
   std::vector<float> weights_;
-  std::vector<std::vector<float>> sums_;  ///< of each subtree of more than one rank
+  std::vector<std::vector<float>> sums_;  ///< by subtree of more than one rank
 
   mutable std::mutex mutex_;
   StoreCommand step_;
-  bool begun_ = false;                  ///< the servers know of this step
-  std::vector<StoreCommand> commands_;  ///< by server, on their way
+  bool begun_ = false;                  ///< the servers have been told of this step
+  std::vector<StoreCommand> commands_;  ///< by server, being sent
   struct Pushed {
     std::vector<const float*> gradients;  ///< by rank
     size_t pushes = 0;

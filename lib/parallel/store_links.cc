@@ -10,16 +10,16 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Servers and scheduler wait for the next command for as long as the workers compute, and have deadlines for what they
-/// let workers wait for. A process that is lost the job tells of.
+/// Servers and the scheduler wait for the next command for as long as the workers compute. Their answers to workers
+/// have deadlines of their own. The job reports a process that is lost.
 constexpr double kIdle_s = 7 * 24 * 3600;
 
 using Ends = std::vector<std::unique_ptr<Communicator>>;
 
-/// A worker, and a server or the scheduler, that are threads of one process.
+/// The two ends of a link between threads of one process: a worker, and a server or the scheduler.
 Ends link_threads() { return make_thread_communicators(2, {.timeout_s = kIdle_s}); }
 
-/// A worker's end of a link that leads nowhere.
+/// A worker's end of a link without another end.
 class PlannedLink final : public CallCommunicator {
  public:
   int rank() const override { return 0; }
@@ -40,9 +40,9 @@ class PlannedLink final : public CallCommunicator {
   std::atomic<int64_t> bytes_ = 0;
 };
 
-/// The links of one process of a job. Their tags have to differ between the same two processes alone, which have at
-/// most a worker's link to a server each way and one to the scheduler: so three groups of tags do for all links, where
-/// one each is more than an MPI may have.
+/// The links of one process of a job. Link tags must differ only between the same two processes. Two processes have at
+/// most one worker-to-server link each way and one link to the scheduler. Three groups of tags therefore suffice for
+/// all links; one group per link could exceed what an MPI provides.
 class JobLinks {
  public:
   explicit JobLinks(ProcessExchange& exchange)
@@ -54,8 +54,8 @@ class JobLinks {
 
   bool is_own(int process) const { return process == exchange_.process(); }
 
-  /// The ends of a worker and of a server of it, or of the scheduler: rank 0 and rank 1, null where they are another
-  /// process's.
+  /// The two ends of a link: the worker (rank 0), and its server or the scheduler (rank 1). An end is null if it is in
+  /// another process.
   using LinkEnds = std::pair<std::unique_ptr<Communicator>, std::unique_ptr<Communicator>>;
   LinkEnds to_server(int worker, int server) {
     return link(worker, server, worker < server ? to_later_servers_ : to_earlier_servers_);
@@ -77,7 +77,7 @@ class JobLinks {
     return {nullptr, std::move(end)};
   }
 
-  /// This process's end of a group; null where it has none.
+  /// This process's end of a group; null if the process isn't a member.
   std::unique_ptr<Communicator> join(const std::vector<int>& processes, int group, double timeout_s) {
     if (std::ranges::find(processes, exchange_.process()) == processes.end()) return nullptr;
     const WorldShape shape(std::vector<int>(processes.size(), 1));
@@ -87,7 +87,7 @@ class JobLinks {
   }
 
   ProcessExchange& exchange_;
-  // In the order in which all processes take the numbers.
+  // In the order in which all processes take the group numbers.
   const int to_later_servers_, to_earlier_servers_, to_scheduler_, among_servers_;
 };
 

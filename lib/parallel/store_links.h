@@ -9,7 +9,7 @@
 
 namespace dptrain::parallel {
 
-/// What the processes of a job are to a key-value store on servers; one may be several of these.
+/// The roles of a job's processes for a key-value store on servers. One process may have several roles.
 struct StoreRoles {
   std::vector<int> workers;  ///< processes that train
   std::vector<int> servers;  ///< processes that hold weights
@@ -18,31 +18,33 @@ struct StoreRoles {
   bool is_worker(int process) const;
 };
 
-/// `servers`: how many processes are servers alone, the last ones, behind the scheduler; 0: each process is a worker
-/// and a server, the first one the scheduler too.
+/// Assigns the roles. `servers`: number of processes that are only servers. These are the last processes; the scheduler
+/// comes before them. 0: each process is a worker and a server, and the first one is also the scheduler.
 StoreRoles store_roles(int processes, int servers);
 
-/// What a server is reached by.
+/// A server's communicators.
 struct ServerLinks {
   int server = 0;                                         ///< its number
-  std::vector<std::unique_ptr<Communicator>> to_workers;  ///< by worker, two ranks: its own is 1
-  std::unique_ptr<Communicator> among_servers;            ///< its rank is its number; null where it is the only one
+  std::vector<std::unique_ptr<Communicator>> to_workers;  ///< by worker, two ranks each; the server is rank 1
+  std::unique_ptr<Communicator> among_servers;  ///< the server's rank is its number; null if there is only one server
 };
 
-/// The ends that this process has of the links of a key-value store: a communicator of two for each pair.
+/// This process's ends of the links of a key-value store. Each link is a communicator of two ranks.
 struct StoreLinks {
-  std::vector<std::unique_ptr<Communicator>> to_servers;  ///< of its worker, by server: rank 0; none where it has none
-  std::unique_ptr<Communicator> to_scheduler;             ///< of its worker: rank 0
+  /// Of its worker, by server; the worker is rank 0; empty without a worker.
+  std::vector<std::unique_ptr<Communicator>> to_servers;
+  std::unique_ptr<Communicator> to_scheduler;             ///< of its worker, which is rank 0
   std::vector<ServerLinks> servers;                       ///< of its servers
-  std::vector<std::unique_ptr<Communicator>> to_workers;  ///< of its scheduler, by worker: rank 1
+  std::vector<std::unique_ptr<Communicator>> to_workers;  ///< of its scheduler, by worker; the scheduler is rank 1
 };
 
-/// Of one process that has the only worker, all servers and the scheduler.
+/// For one process that has the only worker, all servers and the scheduler.
 StoreLinks make_store_links(int servers, double timeout_s);
-/// Of the first worker of a planned training, whose servers and scheduler aren't there: what is sent is counted, and
-/// over at once; nothing comes back.
+/// For the first worker of a planned run, whose servers and scheduler don't exist. What it sends is counted and
+/// finishes at once; nothing comes back.
 StoreLinks make_planned_store_links(int servers);
-/// Of this process of a job. All its processes call it, in the same order as what else makes groups.
+/// For this process of a job. All processes of the job call it, in the same order relative to other calls that form
+/// groups.
 StoreLinks make_store_links(ProcessExchange& exchange, const StoreRoles& roles, double timeout_s);
 
 }  // namespace dptrain::parallel

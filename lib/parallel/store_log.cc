@@ -10,7 +10,7 @@ StoreLog::StoreLog(const Device& device, CallLog& calls, bool first)
 
 void StoreLog::push(size_t key, const CommBuffer& gradient, int64_t sent_bytes) {
   begin({.call = {.kind = CommKind::send, .in = gradient}, .sent_bytes = sent_bytes, .key = key}, pushes_);
-  // The rank that sends for all asks for the weights at once.
+  // The rank that sends for all ranks asks for the weights at once.
   if (first_) begin({.call = {.kind = CommKind::receive, .out = gradient}, .key = key}, pulls_);
 }
 

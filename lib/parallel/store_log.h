@@ -7,19 +7,19 @@
 
 namespace dptrain::parallel {
 
-/// Writes down where a rank of a planned training pushes keys to a store on servers, and pulls them, among its
-/// operators and calls: as messages of its process, which `LoggedCall::key` tells from those between ranks.
+/// Logs when a rank of a planned run pushes keys to a store on servers and pulls them. The entries are messages of its
+/// process, among the rank's operators and calls; `LoggedCall::key` distinguishes them from messages between ranks.
 class StoreLog {
  public:
-  /// `device`: the rank's own, which logs its operators; it and `calls` outlive this. `first`: whether the rank is the
-  /// one of its process that waits for what was sent, and pulls.
+  /// `device`: the rank's device, which logs its operators. `device` and `calls` must outlive this object. `first`:
+  /// whether this rank is the one in its process that waits for sends and pulls weights.
   StoreLog(const Device& device, CallLog& calls, bool first);
 
-  /// `sent_bytes`: by this rank, to servers or to the rank that sends for it.
+  /// `sent_bytes`: sent by this rank, to servers or to the rank that sends for it.
   void push(size_t key, const CommBuffer& gradient, int64_t sent_bytes);
-  /// All that was pushed is waited for, until it has been sent.
+  /// Logs a wait until everything that was pushed has been sent.
   void wait_until_sent();
-  /// The key's weights are waited for.
+  /// Logs a wait for a key's weights.
   void wait_for_weights(size_t key);
 
  private:
@@ -29,7 +29,7 @@ class StoreLog {
   const OperatorLog& operators_;
   CallLog& calls_;
   const bool first_;
-  std::vector<size_t> pushes_;  ///< by key: where it is in the log of this step
+  std::vector<size_t> pushes_;  ///< by key: index of its entry in this step's log
   std::vector<size_t> pulls_;
 };
 

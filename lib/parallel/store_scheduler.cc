@@ -95,7 +95,7 @@ StoreAnswer StoreScheduler::answer(size_t worker, const StoreTick& tick) {
   }
   steps_[worker] = tick.step;
   if (tick.signal != 0 && last_step_ == 0) {
-    // Nobody has been allowed a later step, so all can end after this one.
+    // No worker has been allowed a later step, so all can end after this one.
     for (const auto& step : steps_) last_step_ = std::max(last_step_, step.value_or(0));
   }
   hold(lock, worker, [&] { return may_begin(tick.step); });
@@ -107,7 +107,7 @@ SchedulerLink::~SchedulerLink() {
     StoreTick end;
     link_->send(bytes_of(end), 1);
   } catch (const std::exception&) {
-    // The link has failed, and the scheduler leaves by itself.
+    // The link has failed; the scheduler then ends by itself.
   }
 }
 

@@ -15,31 +15,33 @@
 
 namespace dptrain::parallel {
 
-/// What a worker tells the scheduler; both are of one build.
+/// A message from a worker to the scheduler. Both ends are of the same build.
 struct StoreTick {
   enum class Kind : int64_t {
-    step,  ///< it is about to begin a step
-    meet,  ///< it waits for all others to say so too
+    step,  ///< the worker is about to begin a step
+    meet,  ///< the worker waits until all others have sent this, too
     end    ///< nothing more comes
   };
   Kind kind = Kind::end;
   int64_t step = 0;
-  int64_t signal = 0;  ///< that asks it to stop; 0: none
+  int64_t signal = 0;  ///< a signal that asks the worker to stop; 0: none
 };
 
-/// What the scheduler answers, to all but the end.
+/// The scheduler's answer to every message except `end`.
 struct StoreAnswer {
-  int64_t last_step = 0;  ///< after which all workers stop; 0: not known
+  int64_t last_step = 0;  ///< after this step all workers stop; 0: not known
 };
 
-/// Knows how far each worker of a key-value store is that updates asynchronously: holds back those that are too far
-/// ahead of the slowest, finds the step after which all of them stop once one is asked to, and lets them meet. A worker
-/// may be as slow as it is: what it is waited for has a deadline only while nobody makes a step.
+/// Tracks the progress of each worker of an asynchronous key-value store. It holds back workers that are too far ahead
+/// of the slowest one. Once a worker is asked to stop, it chooses the step after which all workers stop. It also lets
+/// workers wait for each other.
+///
+/// A worker may be arbitrarily slow: a wait for it has a deadline only while no worker makes a step.
 class StoreScheduler {
  public:
-  /// `max_staleness`: steps that a worker may be ahead of the slowest one; nothing: any number. `timeout_s`: how long
-  /// one is held back at most while no other one says anything. `activity`: where its threads say what they are at;
-  /// outlives it.
+  /// `max_staleness`: steps that a worker may be ahead of the slowest one; nothing: any number. `timeout_s`: the
+  /// longest time that a worker is held back while no other worker sends anything. `activity`: records what its threads
+  /// do; must outlive this object.
   StoreScheduler(std::vector<std::unique_ptr<Communicator>> workers, std::optional<int64_t> max_staleness,
                  double timeout_s, ProcessActivity* activity = nullptr);
   /// Blocks until every worker has ended, or the links have failed.
@@ -47,34 +49,35 @@ class StoreScheduler {
   StoreScheduler(const StoreScheduler&) = delete;
   StoreScheduler& operator=(const StoreScheduler&) = delete;
 
-  /// Blocks as the end does. Throws what has ended a thread of it, 75 where the links have failed.
+  /// Blocks as the destructor does. Throws the error that ended one of its threads, with exit code 75 if the links have
+  /// failed.
   void wait();
 
  private:
   void serve(size_t worker) noexcept;
   StoreAnswer answer(size_t worker, const StoreTick& tick);
   bool may_begin(int64_t step) const;
-  /// Blocks until `is_true`; the deadline begins anew with whatever another worker says.
+  /// Blocks until `is_true`. The deadline starts again whenever another worker sends something.
   template <class IsTrue>
   void hold(std::unique_lock<std::mutex>& lock, size_t worker, const IsTrue& is_true);
 
   const std::vector<std::unique_ptr<Communicator>> workers_;
   const std::optional<int64_t> max_staleness_;
   const double timeout_s_;
-  std::vector<ProcessActivity::Thread*> places_;  ///< by worker: of its thread
+  std::vector<ProcessActivity::Thread*> places_;  ///< by worker: its thread's entry
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::optional<int64_t>> steps_;  ///< that each worker is at; nothing once it has ended
+  std::vector<std::optional<int64_t>> steps_;  ///< by worker: its current step; nothing once it has ended
   int64_t last_step_ = 0;
   int64_t ticks_ = 0;
-  size_t waiting_ = 0;  ///< workers that are where they meet
+  size_t waiting_ = 0;  ///< workers that wait in `meet`
   int64_t meetings_ = 0;
   std::optional<Error> failure_;
-  WorkerThreads threads_;  ///< end first
+  WorkerThreads threads_;  ///< ends first
 };
 
-/// A worker's end of it. Its end tells the scheduler that nothing more comes.
+/// A worker's end of the scheduler. Its destructor tells the scheduler that nothing more comes.
 class SchedulerLink {
  public:
   explicit SchedulerLink(std::unique_ptr<Communicator> link) : link_(std::move(link)) {}
@@ -82,11 +85,12 @@ class SchedulerLink {
   SchedulerLink(const SchedulerLink&) = delete;
   SchedulerLink& operator=(const SchedulerLink&) = delete;
 
-  /// Blocks until the worker may begin a step; false where it is to stop before. `signal`: what asks this worker to.
+  /// Blocks until the worker may begin a step; false if it is to stop before that step. `signal`: asks this worker to
+  /// stop.
   bool may_begin(int64_t step, int signal);
   /// Blocks until all workers have called it.
   void meet();
-  /// Nothing more goes over it; who waits at the other end throws this.
+  /// Ends the link; whoever waits at the other end throws `failure`.
   void abort(const Error& failure);
 
  private:

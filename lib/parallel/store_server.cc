@@ -32,7 +32,7 @@ CommBuffer bytes_of(std::vector<StoreSlice>& slices) {
 /// "server 1 of the key-value store"
 std::string name_of(const ServerLinks& links) { return fmt::format("server {} of the key-value store", links.server); }
 
-/// "worker 1", "workers 1, 3": of those that haven't come.
+/// "worker 1", or "workers 1, 3": the workers that haven't come.
 std::string missing_workers(const std::vector<bool>& has_come) {
   std::vector<size_t> missing;
   for (size_t w = 0; w < has_come.size(); ++w)
@@ -40,7 +40,7 @@ std::string missing_workers(const std::vector<bool>& has_come) {
   return fmt::format("worker{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
 }
 
-/// Whether this worker is the last one; if so nobody has come yet to what is next.
+/// Whether this worker is the last to come. If so, clears `has_come` for the next meeting.
 bool is_last_to_come(std::vector<bool>& has_come, size_t worker) {
   has_come[worker] = true;
   if (std::ranges::find(has_come, false) != has_come.end()) return false;
@@ -162,7 +162,7 @@ void StoreServer::send_weights(Worker& worker) {
 }
 
 void StoreServer::take_step(Worker& worker) {
-  // Everything is on its way while the first slices are added up.
+  // All transfers are started first, so that they run while the first slices are added up.
   std::vector<std::unique_ptr<CommWork>> coming, going;
   for (const Own& slice : own_ | std::views::reverse)
     for (const Tensor& sums : worker.sums)
@@ -175,7 +175,7 @@ void StoreServer::take_step(Worker& worker) {
       update_alone(slice, worker);
     else
       meet(slice, worker);
-    // It stays as it is until this worker has it and pushes the next step's.
+    // The slice stays unchanged until this worker has received it and pushes its next step.
     const Tensor& given = options_.is_asynchronous ? worker.sums.front() : weights_;
     if (at_once) going.push_back(worker.link->start_send(comm_buffer(window(given, slice)), 0));
   }
@@ -212,10 +212,11 @@ void StoreServer::meet(Own& slice, const Worker& worker) {
 void StoreServer::update_alone(Own& slice, Worker& worker) {
   const std::lock_guard lock(mutex_);
   if (&slice == &own_.back()) staleness_.count(updates_ - worker.pulled_at);
-  // An optimizer's steps are its updates, those of all workers; of a training that goes on they began before.
+  // Each worker's update is one step of the optimizer. A run that continues counts its earlier updates, too.
   const auto workers = static_cast<int64_t>(workers_.size());
   if (slice.updates == 0) slice.updates = (worker.command.number - 1) * workers;
-  // Gradients of a worker's share stand for those of a whole batch, and as many updates as there are workers for one.
+  // A worker's gradients are of its share of the batch. They are scaled up to stand for the whole batch, and as many
+  // updates as there are workers make up one step.
   const Tensor pushed = window(worker.sums.front(), slice);
   optimizer_->step_range(slice.begin, pushed,
                          {.learning_rate = worker.command.learning_rate / static_cast<double>(workers),

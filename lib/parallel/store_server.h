@@ -21,69 +21,72 @@
 namespace dptrain::parallel {
 
 struct StoreServerOptions {
-  std::vector<StoreSlice> slices;        ///< of all servers, in the order of keys
-  std::vector<std::vector<int>> widths;  ///< by worker: of how many ranks each sum is that it pushes of a key
+  std::vector<StoreSlice> slices;        ///< of all servers, in the order of the keys
+  std::vector<std::vector<int>> widths;  ///< by worker: the number of ranks in each sum that it pushes of a key
   optim::OptimizerSpec optimizer;
-  std::optional<double> clip_norm = {};  ///< of all gradients together
-  /// Each worker's gradients are an update of their own, made as soon as they come: at the rate of a step divided by
-  /// the workers, times as many as they are.
+  std::optional<double> clip_norm = {};  ///< norm that all gradients together are clipped to
+  /// Each worker's gradients are a separate update, made as soon as they arrive. The learning rate is a step's rate
+  /// divided by the number of workers, and the gradients are multiplied by that number.
   bool is_asynchronous = false;
-  /// Workers say at the end of a step how it is to be applied.
+  /// Workers say at the end of a step how it is applied.
   bool waits_for_apply = false;
-  double timeout_s = 300;               ///< of the wait for a worker that others are waiting for
-  ProcessActivity* activity = nullptr;  ///< where its threads say what they are at; outlives the server
+  double timeout_s = 300;               ///< limit of the wait for a worker that others wait for
+  ProcessActivity* activity = nullptr;  ///< records what its threads do; must outlive the server
 };
 
-/// One server of a key-value store: host memory with the weights of its slices and their optimizer state, and a thread
-/// for each worker. In a step each worker pushes its sums of every slice; as soon as all have, they are added in the
-/// order of the tree over all ranks, the slice is updated, and goes back to the workers. An asynchronous server updates
-/// and gives back a slice for each worker alone.
+/// One server of a key-value store. It has host memory with the weights of its slices and their optimizer state, and
+/// one thread per worker.
+///
+/// In a step, each worker pushes its sums of every slice. Once all workers have, the sums are added in the order of the
+/// tree over all ranks, the slice is updated, and its weights go back to the workers. An asynchronous server updates
+/// and returns a slice for each worker separately.
 class StoreServer {
  public:
-  /// Takes commands from now on.
+  /// Accepts commands from now on.
   StoreServer(const StoreServerOptions& options, ServerLinks links);
   /// Blocks until every worker has ended, or the links have failed.
   ~StoreServer() { threads_.finish(); }
-  /// Blocks as the end does. Throws what has ended a thread of it, 75 where the links have failed.
+  /// Blocks as the destructor does. Throws the error that ended one of its threads, with exit code 75 if the links have
+  /// failed.
   void wait();
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
 
  private:
-  /// A slice that it has.
+  /// A slice that this server holds.
   struct Own {
-    size_t index = 0;            ///< among those of all servers
-    int64_t begin = 0;           ///< in its flat buffers
+    size_t index = 0;            ///< among the slices of all servers
+    int64_t begin = 0;           ///< in the server's flat buffers
     int64_t size = 0;            ///< elements
-    std::vector<bool> has_come;  ///< by worker: whether its sums of this step are there
-    int64_t updates = 0;         ///< that it has seen
+    std::vector<bool> has_come;  ///< by worker: whether its sums of this step have arrived
+    int64_t updates = 0;         ///< updates so far
   };
   struct Worker {
     size_t number = 0;
     Communicator* link = nullptr;
     std::vector<int> widths;
-    std::vector<Tensor> sums;  ///< flat, of each of its subtrees
+    std::vector<Tensor> sums;  ///< flat, by subtree of the worker
     StoreCommand command;
-    int64_t pulled_at = 0;                     ///< updates that its weights have
-    ProcessActivity::Thread* place = nullptr;  ///< of its thread
+    int64_t pulled_at = 0;                     ///< number of updates that the worker's weights contain
+    ProcessActivity::Thread* place = nullptr;  ///< its thread's entry
   };
 
   void serve(size_t worker) noexcept;
   bool serve_command(Worker& worker);
   void take_step(Worker& worker);
-  /// Blocks until the slice has been summed, and updated where nothing else has to be known.
+  /// Blocks until the slice has been summed. It is then also updated, unless the update needs more than this slice.
   void meet(Own& slice, const Worker& worker);
-  /// Blocks until all workers have come; the last one then updates all slices.
+  /// Blocks until all workers have called it; the last one updates all slices.
   void apply(const Worker& worker);
-  /// Blocks until the others have come, too, and `count` is another one; `has_come`: which of them have. Throws 75,
-  /// naming those that haven't, where that takes longer than `timeout_s`.
+  /// Blocks until the other workers have come and `count` has changed. `has_come`: which workers have come. Throws an
+  /// error with exit code 75 that names the missing workers if this takes longer than `timeout_s`.
   void wait_for_workers(std::unique_lock<std::mutex>& lock, const std::vector<bool>& has_come, const int64_t& count);
-  /// Updates the slice from what this worker has pushed, and gives it the weights in the same place.
+  /// Updates the slice with what this worker has pushed. Writes the new weights over the worker's gradients.
   void update_alone(Own& slice, Worker& worker);
   void sum(const Own& slice);
   void update(const Own& slice, const optim::OptimizerStep& step);
   Tensor clip_factor(const Tensor& factor);
-  /// Whether a slice is updated, and given back, as soon as it is summed.
+  /// Whether a slice is updated and returned as soon as it is summed.
   bool updates_at_once() const {
     return !options_.waits_for_apply && !options_.clip_norm && !options_.optimizer.measures;
   }
@@ -108,17 +111,17 @@ class StoreServer {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<bool> applying_;  ///< by worker: whether it has sent all of this step
-  int64_t applied_ = 0;         ///< steps
-  int64_t updates_ = 0;         ///< of all slices; by single workers
+  std::vector<bool> applying_;  ///< by worker: whether it has sent everything of this step
+  int64_t applied_ = 0;         ///< steps applied
+  int64_t updates_ = 0;         ///< updates by single workers, of all slices
   Staleness staleness_;
   std::optional<Error> failure_;
-  WorkerThreads threads_;  ///< end first
+  WorkerThreads threads_;  ///< ends first
 };
 
-/// A server in a process of its own. Blocks until it is told the slices by the first worker.
+/// Opens a server in a process of its own. Blocks until the first worker has told it the slices.
 std::unique_ptr<StoreServer> open_store_server(ServerLinks links, StoreServerOptions options);
-/// The worker's side: tells the servers at the other ends of `to_servers`.
+/// The worker's side of open_store_server: sends the slices to the servers at the other ends of `to_servers`.
 void tell_slices(const std::vector<std::unique_ptr<Communicator>>& to_servers, std::vector<StoreSlice> slices);
 
 }  // namespace dptrain::parallel

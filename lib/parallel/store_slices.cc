@@ -3,7 +3,8 @@
 namespace dptrain::parallel {
 namespace {
 
-/// What all bounds of keys are multiples of, so that parts are updated in the bits of the whole.
+/// All bounds of keys are multiples of this, so that updating the parts gives bit-identical results to updating the
+/// whole.
 constexpr int64_t kAlignment = 16;
 
 bool is_cut(const StoreKey& key, int64_t all, int servers) { return 4 * servers * (key.end - key.begin) > all; }

@@ -6,7 +6,7 @@
 
 namespace dptrain::parallel {
 
-/// Elements [begin, end) of the flat buffers that one server of a store has: a key or a part of one.
+/// Elements [begin, end) of the flat buffers, held by one server of a store: a key or a part of one.
 struct StoreSlice {
   size_t key = 0;
   int64_t begin = 0;
@@ -18,9 +18,9 @@ struct StoreSlice {
   int64_t elements() const { return end - begin; }
 };
 
-/// Deals keys out over servers, in their order. Balanced: a key that has more than a quarter of a server's share is cut
-/// into a slice for each of them, at multiples of 16; then the largest first onto the server that has the least. Round
-/// robin: whole keys, key number modulo servers.
+/// Deals the keys out to servers, in the order of the keys. Balanced: a key larger than a quarter of a server's share
+/// is cut into one slice per server, at multiples of 16. The other keys follow, largest first, each to the server that
+/// has the least. Round robin: whole keys, to the server with number key modulo servers.
 std::vector<StoreSlice> slice_keys(const std::vector<StoreKey>& keys, int servers, Placement placement);
 
 }  // namespace dptrain::parallel

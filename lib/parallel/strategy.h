@@ -27,8 +27,8 @@
 
 namespace dptrain::parallel {
 
-/// Sums over the rows of one of the model's outputs that aren't ignored: of losses in double, in sample order; of rows
-/// classified rightly.
+/// Sums over the rows of one of the model's outputs, ignored rows left out. Losses are summed in double, in sample
+/// order; `correct` counts the rows that are classified correctly.
 struct OutputScore {
   double loss_sum = 0;
   int64_t correct = 0;
@@ -38,213 +38,222 @@ struct OutputScore {
   double accuracy() const { return counted > 0 ? static_cast<double>(correct) / static_cast<double>(counted) : 0; }
 };
 
-/// What samples have shown.
+/// The result of some samples: one sum for each of the model's outputs.
 struct Score {
   std::vector<OutputScore> outputs = {};
   int64_t samples = 0;
-  /// Of a step: ranks of the world whose losses aren't finite, where those of others are.
+  /// For a step: the ranks of the world whose loss isn't finite, if other ranks have a finite one; else empty.
   std::vector<int> diverged_ranks = {};
 
-  /// The sum of the outputs' means: what is minimized.
+  /// The sum of the outputs' mean losses: the quantity that training minimizes.
   double mean_loss() const;
-  /// Of the first output: of classes, or of masked tokens.
+  /// The accuracy of the first output, over classes or masked tokens.
   double accuracy() const { return outputs.empty() ? 0 : outputs.front().accuracy(); }
   Score& operator+=(const Score& other);
 };
 
-/// Samples that are evaluated in one call. As many as a usual training step has, so that evaluation takes no more
-/// memory than training, and a signal waits for no more than a step's forward pass. Of text, whose every token is
-/// predicted, fewer; of GPUs, which need more of them to have enough to do, more.
+/// Number of samples that are evaluated in one call. It is about the size of a usual training step. Evaluation then
+/// takes no more memory than training, and a signal waits for at most one forward pass. It is smaller for text, where
+/// every token is predicted, and larger for GPUs, which need more samples to be busy.
 int64_t evaluation_block(const Dataset& dataset, DeviceKind kind);
 
-/// What a rank has cost since it was last asked.
+/// A rank's costs since they were last taken.
 struct RankCosts {
   PhaseTimes times;
   int64_t samples = 0;
-  int64_t graph_steps = 0;    ///< whose passes a GPU ran as CUDA graphs
-  int64_t skipped_steps = 0;  ///< that fp16's loss scale skipped, as far as scores were waited for
+  int64_t graph_steps = 0;    ///< steps whose passes a GPU ran as CUDA graphs
+  int64_t skipped_steps = 0;  ///< steps that fp16's loss scale skipped, as of the last time that scores were waited for
   int64_t peak_bytes = 0;
   MemoryCounts memory_at_peak;
   CommCounts communication;
 
-  /// Of the time after as well; the larger peak counts.
+  /// Adds the costs of the time that followed; the larger peak is kept.
   RankCosts& operator+=(const RankCosts& later);
 };
 
-/// A step that a rank has found a loss in that isn't finite.
+/// A step in which a rank found a loss that isn't finite.
 struct DivergedStep {
-  size_t step = 0;  ///< of those whose scores weren't taken yet, counted from 0
-  int rank = 0;     ///< of the world
+  size_t step = 0;  ///< counted from 0 among the steps whose scores haven't been taken yet
+  int rank = 0;     ///< rank of the world
 };
 
-/// What is asked, and told, between the blocks of an evaluation.
+/// Callbacks that an evaluation calls between its blocks.
 struct EvaluationWatch {
-  std::function<bool()> stopped;                   ///< whether it is to end; any rank's thread asks
-  std::function<void(int64_t samples)> done = {};  ///< about so many are; one thread says so, while nobody else acts
+  std::function<bool()> stopped;                   ///< whether the evaluation is to stop; called on any rank's thread
+  std::function<void(int64_t samples)> done = {};  ///< about this many samples are done; called on one thread at a time
 };
 
-/// A key-value store that a strategy keeps weights in.
+/// A key-value store in which a strategy keeps the weights.
 struct StoreUse {
   std::string type;
-  std::string placement;  ///< empty where there is one place
-  /// Of weights, optimizer state and whatever else it holds: on each device, or in host memory alone.
+  std::string placement;  ///< empty if there is only one place
+  /// Bytes of weights, optimizer state and everything else in the store: per device, or one entry for host memory.
   std::vector<int64_t> bytes;
-  std::optional<ServedStore> served = {};  ///< where it is on servers
+  std::optional<ServedStore> served = {};  ///< set if the store is on servers
 };
 
-/// A way to share a training step over devices. All strategies compute what one device with the whole batch computes,
-/// batch statistics apart: a loss is a sum that is divided once, by the samples of the whole step; gradients are only
-/// ever added, in one fixed order. Those whose ranks don't wait for each other in every step (`averaging`, and not
-/// `is_in_step`) do so only as far as they wait.
+/// A way to share a training step over devices. Every strategy computes what one device would compute with the whole
+/// batch, except for batch statistics. A loss is a sum that is divided once, by the samples of the whole step.
+/// Gradients are only ever added, in one fixed order.
+///
+/// Strategies whose ranks don't wait for each other in every step (`averaging()` is set, or `is_in_step()` is false)
+/// guarantee this only as far as their ranks wait.
 class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  /// The device of each part that a batch is loaded in, null where this process needs a part's labels alone; and how
-  /// its samples are shared out among all parts.
+  /// The device into which each of this process's parts of a batch is loaded. It is null if this process needs only the
+  /// part's labels.
   virtual std::vector<Device*> batch_devices() = 0;
+  /// How a batch's samples are shared out among the parts of all processes.
   virtual BatchSplit batch_split() { return BatchSplit::even(static_cast<int>(batch_devices().size())); }
-  /// Which of all parts the first one is, where other processes have others.
+  /// Index of this process's first part among the parts of all processes.
   virtual int first_part() { return first_rank() * static_cast<int>(batch_devices().size()) / ranks(); }
-  /// Samples a second that each rank of the world computes, all of them at once, of so many samples each. Changes
-  /// nothing that is trained.
+  /// Measures how many samples per second each rank of the world computes, while all ranks compute at once with
+  /// `samples` samples each. Leaves all trained values as they are.
   virtual std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) = 0;
-  /// Shares out the batches after this among the ranks like that.
+  /// Shares out all later batches among the ranks by `split`.
   virtual void set_split(const BatchSplit& split) = 0;
-  /// Forward, backward and update on all devices. Some steps may be under way when it returns, this one among them;
-  /// only what `take_scores` has given is certain to have been done. Throws what ended this step or one before.
+  /// Runs forward, backward and update on all devices. Some steps, this one included, may still be running when it
+  /// returns: only steps whose scores `take_scores` has returned are certainly done. Throws the error that ended this
+  /// step or an earlier one.
   virtual void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) = 0;
-  /// The scores of steps that are done, oldest first, each once. With `all` it waits for the steps under way. Of
-  /// several processes all call it alike; that of rank 0 gets scores over all ranks, now and then, the others those of
-  /// their own ranks.
+  /// Returns the scores of finished steps, oldest first, each once. With `all` it first waits for the steps under way.
+  /// If there are several processes, all must make the same calls. Rank 0's process then gets scores over all ranks,
+  /// several steps at a time; the other processes get scores of their own ranks.
   virtual std::vector<Score> take_scores(bool all) = 0;
-  /// The whole data set by the weights and running statistics that `state_dict` gives, in fixed blocks that are
-  /// dealt to the devices: the same numbers on any device count. Nothing where it was stopped. Of several processes
-  /// that of rank 0 gets it.
+  /// Evaluates the whole data set with the weights and running statistics that `state_dict` returns. Fixed blocks are
+  /// dealt to the devices, so the result is the same for any number of devices. Returns nothing if `watch` stopped it.
+  /// If there are several processes, only rank 0's gets the score.
   virtual std::optional<Score> evaluate(const Dataset& dataset, const EvaluationWatch& watch) = 0;
-  /// The whole model's parameters and running statistics, which evaluations go by and hashes are of. Of several
-  /// processes all call it alike; that of rank 0 gets it, the others what their own devices have of a model.
+  /// Returns the whole model's parameters and running statistics: the values that evaluations use and hashes cover. If
+  /// there are several processes, all must call it; rank 0's gets the whole model, the others get what their own
+  /// devices hold.
   virtual std::vector<nn::NamedValues> state_dict() = 0;
-  /// The same tensor by tensor in the order of their names: of replicas without all of it on the host at once.
+  /// Passes the tensors of `state_dict` to `take` one by one, ordered by name. Replicated strategies then never hold
+  /// the whole model on the host at once.
   virtual void for_each_state(const std::function<void(const nn::NamedValues&)>& take) = 0;
-  /// What a checkpoint holds; of several processes that of rank 0 gets it. Steps under way are to have been waited for.
+  /// Returns everything that a checkpoint holds. If there are several processes, only rank 0's gets it. The caller has
+  /// waited for all steps under way.
   virtual TrainingState training_state() = 0;
-  /// Goes on from there, before the first step. Tensors have the names and shapes that `training_state` gives; an empty
-  /// part, or one that this training doesn't keep, is left as it is.
+  /// Continues from `state`; called before the first step. The tensors have the names and shapes that `training_state`
+  /// returns. A part that is empty, or that this run doesn't keep, is left unchanged.
   virtual void restore(const TrainingState& state) = 0;
 
-  /// Of the weights that each rank of this process keeps from step to step: those of ranks of one kind of device, of
-  /// all processes, have the same bits by name once steps under way have been waited for. Blocks; no process waits for
-  /// another.
+  /// Returns digests of the weights that each rank of this process keeps between steps. Ranks on the same kind of
+  /// device, in all processes, have equal digests by name once the steps under way have been waited for. Blocks, but no
+  /// process waits for another.
   virtual std::vector<WeightDigests> weight_digests() = 0;
 
-  /// Of this process, numbered from 0.
+  /// Number of ranks in this process; they are numbered from 0.
   virtual int ranks() const = 0;
-  /// Of all processes, and which of them is this one's rank 0.
+  /// Number of ranks in all processes, and the world rank of this process's rank 0.
   virtual int world_size() const = 0;
   virtual int first_rank() const = 0;
   virtual const Device& device(int rank) const = 0;
-  /// Costs of a rank since the last call.
+  /// Returns a rank's costs since the last call.
   virtual RankCosts take_costs(int rank) = 0;
-  /// By which way this process's gradients are added to those of others, as far as it trained; empty where they aren't.
+  /// How this process's gradients have so far been added to those of other processes; empty if they haven't been.
   virtual CommWays sum_ways() = 0;
-  /// The store, where there is one.
+  /// The key-value store, if the strategy has one.
   virtual std::optional<StoreUse> store() const { return std::nullopt; }
-  /// Whether all processes train the same step at a time. Where not, they meet in `take_scores(true)`.
+  /// Whether all processes train the same step at a time. If not, they meet in `take_scores(true)`.
   virtual bool is_in_step() const { return true; }
-  /// Whether a step's update is made in the course of the next one.
+  /// Whether a step's update is made during the next step.
   virtual bool defers_updates() const { return false; }
-  /// When replicas that train by themselves become their mean; nothing where they are the same after every step.
+  /// When replicas that train separately are averaged; nothing if replicas are equal after every step.
   virtual std::optional<AveragingSteps> averaging() const { return std::nullopt; }
-  /// Makes them their mean now, as after the last step of a period. No step is under way.
+  /// Averages the replicas now, as after the last step of a period. No step may be under way.
   virtual void average() {}
-  /// Blocks until the steps that were given are done, up to the update that one leaves for the next.
+  /// Blocks until the given steps are done, except for an update that a step leaves to the next one.
   virtual void wait_for_steps() {}
-  /// Of processes that aren't in step: blocks while this one is too far ahead of the others. False where it is to end
-  /// before this step, as all others do: `signal`, not 0, asks for that.
+  /// For processes that aren't in step: blocks while this process is too far ahead of the others. `signal`, if not 0,
+  /// asks the run to stop. Returns false if this process, like all others, is to stop before `step`.
   virtual bool may_begin(int64_t /*step*/, int /*signal*/) { return true; }
-  /// Of processes that aren't in step: the first step with a loss on this one's ranks that isn't finite; nothing where
-  /// there is none so far.
+  /// For processes that aren't in step: the first step with a loss on this process's ranks that isn't finite; nothing
+  /// if there is none so far.
   virtual std::optional<DivergedStep> diverged_step() { return std::nullopt; }
-  /// How stale the weights were that gradients came from, since the last call; nothing where they never are. Of several
-  /// processes that of rank 0 calls it, between steps.
+  /// Returns how stale the weights were from which gradients were computed since the last call; nothing if weights are
+  /// never stale. If there are several processes, rank 0's calls it, between steps.
   virtual std::optional<Staleness> take_staleness() { return std::nullopt; }
-  /// How steps went through a pipeline since the last call; nothing of strategies that have none. Of several processes
-  /// all call it alike; that of rank 0 gets what all stages have spent.
+  /// Returns how steps went through the pipeline since the last call; nothing if there is no pipeline. If there are
+  /// several processes, all must call it; rank 0's gets the times of all stages.
   virtual std::optional<PipelineFigures> take_pipeline_figures() { return std::nullopt; }
-  /// From now on these steps are shown, where the strategy was made to show some: see RankTeam::Options::has_timelines.
-  /// No step is under way, here and below.
+  /// Records timelines of these steps from now on, if RankTeam::Options::has_timelines is set. Neither this member nor
+  /// those below may be called while a step is under way.
   virtual void show_steps(const ShownSteps& steps) = 0;
-  /// What each rank of this process was at in the steps that have been shown since the last call.
+  /// Returns each rank's timeline of the recorded steps since the last call, for the ranks of this process.
   virtual std::vector<std::vector<TimelineRow>> take_timelines() = 0;
-  /// How far apart the devices' running statistics are, see shared_statistics.h; nothing where they can't be. Steps
-  /// under way are to have been waited for; evaluation gives all devices those of the first.
+  /// Returns how far the devices' running statistics differ (see shared_statistics.h); nothing if they can't. The
+  /// caller has waited for all steps under way. An evaluation copies the first device's running statistics to all
+  /// devices, so call this before it.
   virtual std::optional<double> statistics_spread() { return std::nullopt; }
 };
 
-/// Everything a strategy is made from.
+/// Everything that a strategy is constructed from.
 struct StrategyContext {
   RankTeam::Options team;
   ReplicaSpec replica;
-  std::optional<BatchSplit> split = {};  ///< of batches among the ranks; by default even
-  int shards = 0;                        ///< logical ones of a batch, some for every rank (shard_runs.h); 0: none
-  /// The most samples that a device computes at once, which measurements before the training go by; 0: not known.
+  std::optional<BatchSplit> split = {};  ///< how batches are split among the ranks; evenly by default
+  int shards = 0;  ///< logical shards of a batch, at least as many as ranks (shard_runs.h); 0: no shards
+  /// The most samples that a device computes at once. Measurements before the training use it; 0: not known.
   int64_t micro_batch_samples = 0;
   BatchNormMode batch_norm = BatchNormMode::local;
   PlantedFault planted = PlantedFault::none;
   std::vector<InjectedFault> faults = {};
 
-  /// Of a key-value store whose servers are in several processes: this one's links; taken by whoever is made.
+  /// This process's links to a key-value store whose servers are in several processes. The strategy takes them over.
   std::shared_ptr<StoreLinks> store_links = {};
 
-  /// Which ranks of the world this process has, and how many there are.
+  /// The ranks of the world that are in this process, and the world size.
   RankRun own_ranks() const {
     return team.world ? team.world->own_ranks() : RankRun{0, static_cast<int>(team.devices.size())};
   }
   int world_size() const { return team.world ? team.world->shape.ranks() : static_cast<int>(team.devices.size()); }
 };
 
-/// A strategy that a configuration names, its options read.
+/// A strategy that a configuration names, with its options already read.
 struct StrategySpec {
   std::string name;
   std::function<std::unique_ptr<Strategy>(const StrategyContext&)> make;
-  int64_t micro_batches = 1;    ///< that it wants a batch to be cut into, beside those of `accumulate`
-  int parts = 1;                ///< that it cuts a micro-batch into
-  int stages = 1;               ///< of a pipeline, that each of these goes through one behind the other
-  int stages_per_device = 1;    ///< how many of them a device has
+  int64_t micro_batches = 1;    ///< micro-batches that it cuts a batch into, in addition to `accumulate`
+  int parts = 1;                ///< parts that it cuts a micro-batch into
+  int stages = 1;               ///< pipeline stages that each part goes through, one after the other
+  int stages_per_device = 1;    ///< pipeline stages that one device holds
   bool over_processes = false;  ///< whether its ranks may be in several processes
-  /// Whether each of several processes trains on a part of the data of its own, where nothing else is asked for.
+  /// Whether each of several processes trains on its own part of the data by default.
   bool by_process = false;
-  /// Of a key-value store on servers: how many processes of several are servers alone; 0: each holds one.
+  /// For a key-value store on servers: the number of processes that are only servers; 0: every process holds a server.
   std::optional<int> store_servers = {};
-  std::optional<int64_t> max_staleness = {};                                  ///< of its workers, in steps
+  std::optional<int64_t> max_staleness = {};  ///< steps that a process may be ahead of the slowest one
   CompressionOptions::Method compression = CompressionOptions::Method::none;  ///< of gradients
-  bool deals_out_weights = false;                                             ///< no device has all of a model's
-  bool defers_updates = false;                   ///< a step's update is made in the course of the next one
+  bool deals_out_weights = false;                ///< no device has all of a model's weights
+  bool defers_updates = false;                   ///< a step's update is made during the next step
   bool in_step = true;                           ///< whether all processes train the same step at a time
-  std::optional<AveragingSteps> averaging = {};  ///< of replicas that train by themselves; see Strategy
-  /// Of `auto`: timed steps of each candidate. Until one is chosen it makes what is the default on these devices, which
-  /// evaluations go by.
+  std::optional<AveragingSteps> averaging = {};  ///< when replicas that train separately are averaged; see Strategy
+  /// For `auto`: the timed steps of each candidate. Until a candidate is chosen, `make` builds the default strategy for
+  /// these devices, and evaluations use that one.
   std::optional<int64_t> trial_steps = {};
-  /// Throws 78 where it can't train such a model. May be empty.
+  /// Throws an error with exit code 78 if it can't train this model. May be empty.
   std::function<void(const nn::Model&)> require_fit = {};
 
   /// Whether a sample goes through several devices, one stage after the other.
   bool is_pipeline() const { return stages > 1; }
-  /// That have a part of a micro-batch together: one, or those of a pipeline.
+  /// Number of devices that compute one part of a micro-batch: one, or the devices of a pipeline.
   int devices_of_part() const { return stages / stages_per_device; }
 };
 
-/// What a strategy is read for.
+/// What a strategy's options are read for.
 struct StrategyRequest {
   int devices = 1;  ///< of all processes
   int processes = 1;
-  int64_t batch_size = 0;  ///< of a step; 0: not known
+  int64_t batch_size = 0;  ///< samples per step; 0: not known
   int64_t accumulate = 1;
 };
 
-/// Reads the key `strategy` for so many devices: by default `single` on one, else `ddp`. A number of devices that
-/// doesn't fit, and a batch that is too small for the micro-batches of a pipeline, are mistakes.
+/// Reads the key `strategy` for the requested number of devices. The default is `single` for one device, else `ddp`.
+/// Reports a mistake if the number of devices doesn't fit, or if the batch is too small for the micro-batches of a
+/// pipeline.
 StrategySpec read_strategy(ConfigReader& config, const StrategyRequest& request);
 
 }  // namespace dptrain::parallel

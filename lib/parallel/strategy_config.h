@@ -4,8 +4,8 @@
 
 namespace dptrain::parallel {
 
-// Each strategy's own options, read in a file of its own. A number of devices that the table of strategies allows has
-// been checked elsewhere.
+// Readers of each strategy's own options, each in a file of its own. The number of devices has already been checked
+// against the table of strategies.
 
 StrategySpec read_data_parallel(ConfigReader& options, const StrategyRequest& request);
 StrategySpec read_ddp(ConfigReader& options, const StrategyRequest& request);
@@ -15,9 +15,9 @@ StrategySpec read_local_sgd(ConfigReader& options, const StrategyRequest& reques
 StrategySpec read_model_parallel(ConfigReader& options, const StrategyRequest& request);
 StrategySpec read_hybrid(ConfigReader& options, const StrategyRequest& request);
 
-/// Upper limit of options that are sizes in MiB: one TiB.
+/// Upper limit of options that are sizes in MiB: 1 TiB.
 inline constexpr double kMostMb = 1 << 20;
-/// Upper limit of options that are numbers of steps.
+/// Upper limit of options that count steps.
 inline constexpr int64_t kMostSteps = 1'000'000'000;
 
 }  // namespace dptrain::parallel

@@ -43,11 +43,11 @@ constexpr Row kStrategies[] = {
      kMostRanks, read_local_sgd},
     {"model_parallel", "the model cut into stages, one or several a device, which micro-batches go through", 2,
      kMostRanks, read_model_parallel},
-    // What it needs depends on its options.
+    // Its device count depends on its options.
     {"hybrid", "replicas of such a pipeline, each with its part of the batch", 1, kMostRanks, read_hybrid},
 };
 
-/// What `spec` is read to be, by name.
+/// The choices by name. Each reads its options into `spec`.
 std::vector<ConfigChoice> strategy_choices(StrategySpec& spec, const StrategyRequest& request) {
   std::vector<ConfigChoice> choices;
   for (const Row& row : kStrategies)
@@ -71,7 +71,7 @@ StrategySpec read_auto(ConfigReader& options, const StrategyRequest& request) {
   return {.name = {}, .make = make, .trial_steps = steps};
 }
 
-/// Of several processes, strategies that don't reach from one to another.
+/// Rejects strategies whose ranks can't be in several processes, if there are several.
 void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const StrategyRequest& request) {
   if (request.processes < 1)
     config.mistake("strategy",

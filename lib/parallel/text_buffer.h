@@ -6,7 +6,7 @@
 
 namespace dptrain::parallel {
 
-/// A text's bytes as a collective or a message sees them.
+/// A text's bytes as a buffer for a collective or a message.
 inline CommBuffer text_buffer(std::string& text) {
   return {.data = text.data(), .elements = static_cast<int64_t>(text.size()), .dtype = DType::u8};
 }

@@ -9,23 +9,24 @@
 
 namespace dptrain::parallel {
 
-/// All numbers of a part of text, one after the other, as a device gets them at once; none of a part of images.
+/// All numbers of a part of text, one after the other, as they are sent to a device; empty for a part of images.
 std::vector<int32_t> text_numbers(const BatchPart& part);
 int64_t count_text_numbers(const BatchPart& part);
-/// Writes them from `out` on. Returns what follows.
+/// Writes the numbers at `out`. Returns the address after them.
 int32_t* write_text_numbers(const BatchPart& part, int32_t* out);
 
-/// The same on a device, cut into what a model reads and what its outputs are compared with.
+/// A text's numbers on a device, cut into the model's inputs and the targets of its outputs.
 struct TextOnDevice {
   Tensor tokens;  ///< i32 [N, S]
   nn::TextInputs inputs;
-  std::vector<Tensor> targets;  ///< i32 [rows] of each output
+  std::vector<Tensor> targets;  ///< i32 [rows], by output
 };
 
-/// `numbers`: i32 [count_text_numbers(part)], those of `part`.
+/// `numbers`: i32 [count_text_numbers(part)], the numbers of `part`.
 TextOnDevice cut_text(const Tensor& numbers, const BatchPart& part);
 
-/// Samples [begin, end) of a part: of text all of it, of images their targets and numbers.
+/// Samples [begin, end) of a part. For text, everything of these samples; for images, only their targets and sample
+/// ids.
 BatchPart share_of(const BatchPart& part, int64_t begin, int64_t end);
 
 }  // namespace dptrain::parallel

@@ -12,7 +12,7 @@ Error described(const std::string& who, std::exception_ptr failure) {
   } catch (const JobError& error) {
     return error;
   } catch (const Error& error) {
-    // A line of a configuration is wrong whoever comes upon it.
+    // A configuration mistake that names its line doesn't depend on who finds it.
     const bool is_of_a_line = error.code() == ExitCode::config && error.says_where();
     return is_of_a_line ? error : Error(error.code(), who + ": " + error.what());
   } catch (const std::bad_alloc&) {

@@ -7,8 +7,9 @@
 
 namespace dptrain::parallel {
 
-/// What has ended a thread, as one sentence with its exit code: "<who>: <cause>". A failure of the job stays in the
-/// words that all processes say it in, and a mistake in a configuration that says where it is in its own.
+/// Describes what has ended a thread as one sentence with its exit code: "<who>: <cause>". Two kinds of error keep
+/// their own words: a failure of the job, which all processes report alike, and a configuration mistake that names its
+/// place.
 Error described(const std::string& who, std::exception_ptr failure);
 
 }  // namespace dptrain::parallel

@@ -11,10 +11,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Numbers of rows ("tid").
+// Row numbers ("tid").
 constexpr int kFirstExchangeRow = 1000;
 
-/// To the nanosecond, which a double has in a training of a year.
+/// Microseconds with a resolution of a nanosecond, which a double keeps in runs of up to a year.
 double microseconds(Clock::duration duration) {
   return static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count()) / 1000;
 }

@@ -8,20 +8,20 @@
 
 namespace dptrain::parallel {
 
-/// Events that chrome://tracing and Perfetto draw, in the Trace Event Format ("Trace Event Format", Google, 2016):
-/// those of one of its processes, which here is a rank, or what ranks belong to.
+/// Events for chrome://tracing and Perfetto, in the Trace Event Format ("Trace Event Format", Google, 2016). They
+/// belong to one of the format's processes, which here is a rank or a group of ranks.
 class TraceEvents {
  public:
-  /// `number` tells it from others, and is its place among them. Times are microseconds since `begin`.
+  /// `number` identifies the process and gives its position among the others. Times are microseconds since `begin`.
   TraceEvents(int number, const std::string& name, Clock::time_point begin);
 
-  /// Rows for what a rank was at: what it computed, one for each of its threads, with its memory; or what it exchanged,
-  /// as many as were under way at once.
+  /// Adds rows for a rank's timeline. Computing has one row for each of the rank's threads and one for its memory.
+  /// Exchanges have as many rows as exchanges were under way at once.
   void add(const TimelineRow& row);
-  /// A row of this name.
+  /// Adds a row of this name.
   void add(const std::string& name, const std::vector<TimelineSpan>& spans);
 
-  /// A line of JSON each, with commas between.
+  /// The events as JSON, one per line, with commas between.
   std::string text() const;
 
  private:
@@ -35,9 +35,9 @@ class TraceEvents {
   std::vector<std::string> lines_;
 };
 
-/// How such a file begins.
+/// The beginning of every such file.
 inline constexpr const char* kTraceBeginning = "{\"displayTimeUnit\"";
-/// The whole file: the events of all its processes. `about`: an object of JSON that says what they are of.
+/// The whole file, with the events of all its processes. `about`: a JSON object that describes them.
 std::string trace_json(const std::string& about, const std::vector<std::string>& events);
 
 }  // namespace dptrain::parallel

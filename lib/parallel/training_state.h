@@ -8,19 +8,19 @@
 
 namespace dptrain::parallel {
 
-/// All that a training carries from step to step on its devices, so that another can go on from it: on other devices,
-/// too.
+/// Everything that a run carries from step to step on its devices. Another run can continue from it, even on other
+/// devices.
 struct TrainingState {
   std::vector<nn::NamedValues> model;  ///< parameters and running statistics
-  std::vector<nn::NamedValues>
-      optimizer;                         ///< "exp_avg.conv1.weight": the optimizer's name for it, then the parameter's
-  std::vector<nn::NamedValues> average;  ///< the weights' moving average, by parameter; empty where there is none
-  /// What lossy exchanges of gradients carry along; empty where there are none.
+  /// Such as "exp_avg.conv1.weight": the optimizer's name for the state, then the parameter's name.
+  std::vector<nn::NamedValues> optimizer;
+  std::vector<nn::NamedValues> average;  ///< the weights' moving average, by parameter; empty if there is none
+  /// What lossy exchanges of gradients carry along; empty if there are none.
   std::vector<nn::NamedValues> compression = {};
-  /// Of replicas that train by themselves what they carry along, `model` and `optimizer` being their mean; see
+  /// What replicas that train separately carry along; `model` and `optimizer` are then their mean. See
   /// ReplicaMean::gather_state.
   std::vector<nn::NamedValues> replicas = {};
-  std::optional<optim::LossScaleNumbers> loss_scale;  ///< of fp16
+  std::optional<optim::LossScaleNumbers> loss_scale;  ///< in fp16
 };
 
 }  // namespace dptrain::parallel

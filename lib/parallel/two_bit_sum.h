@@ -4,20 +4,20 @@
 
 namespace dptrain::parallel {
 
-/// A bucket's gradients exchanged as -t, 0 or t, two bits each (MXNet's 2-bit gradient compression), t being each
-/// tensor's own: a share of the root mean square of what is to be sent. What isn't sent is each rank's residual, which
-/// joins its next gradients. Every rank gets all others' messages and adds them in the tree's order.
+/// Exchanges a bucket's gradients as -t, 0 or t, two bits each (MXNet's 2-bit gradient compression). Each tensor has
+/// its own t: a multiple of the root mean square of the values to be sent. The unsent rest is each rank's residual,
+/// which is added to its next gradients. Every rank gets the messages of all ranks and adds them in the tree's order.
 class TwoBitSum final : public BucketSum {
  public:
-  /// A parameter's gradient and this rank's residual of it.
+  /// A parameter's gradient and this rank's residual for it.
   struct Entry {
     Tensor gradient;
     Tensor residual;
   };
   struct Options {
     std::vector<Entry> entries;
-    double threshold = 1;     ///< by the root mean square
-    Tensor loss_factor = {};  ///< f32 [1], what losses are multiplied by; undefined for 1
+    double threshold = 1;     ///< t divided by the root mean square
+    Tensor loss_factor = {};  ///< f32 [1]: the factor that losses are multiplied by; undefined for 1
   };
   TwoBitSum(Communicator& communicator, Options options);
 
@@ -25,7 +25,8 @@ class TwoBitSum final : public BucketSum {
   void finish() override;
 
  private:
-  /// Of one rank: the words of all entries, then their thresholds; or of all ranks, one after the other.
+  /// One rank's message: the words of all entries, then their thresholds. Or the messages of all ranks, one after the
+  /// other.
   struct Messages {
     Tensor bytes;  ///< u8
     int64_t words = 0;
@@ -34,7 +35,7 @@ class TwoBitSum final : public BucketSum {
     Tensor words_from(int64_t word) const;
     Tensor thresholds_from(int64_t entry) const;
   };
-  /// The values of an entry, added over ranks.
+  /// Decodes an entry and adds its values over ranks.
   void decode(size_t entry, const Messages& messages, int64_t ranks) const;
 
   Communicator& communicator_;

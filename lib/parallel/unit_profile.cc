@@ -13,14 +13,15 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Samples where the size of micro-batches isn't known.
+/// Number of samples if the size of micro-batches isn't known.
 constexpr int64_t kUsualSamples = 8;
-/// Of a stage; the first, which finds out how to compute, isn't timed, and goes back in two passes.
+/// Passes of a stage. The first pass lets libraries choose algorithms; it isn't timed, and its backward runs as two
+/// passes.
 constexpr int kPasses = 3;
-/// Every so many tokens one is to be predicted: about BERT's 15 %.
+/// One of this many tokens is predicted: about BERT's 15 %.
 constexpr int64_t kTokensOfMask = 7;
 
-/// Numbers without a pattern that would be faster than others to compute with.
+/// Values without a pattern that could make computing faster.
 std::vector<float> made_up_values(int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = static_cast<float>(i * 37 % 101) / 101.f - 0.5f;
@@ -45,7 +46,7 @@ BatchPart made_up_text(const models::TextSizes& sizes, int64_t samples) {
   return part;
 }
 
-/// What goes through the model's stages, one after the other.
+/// The values that go through the model's stages, one stage after the other.
 class Profile {
  public:
   Profile(const StrategyContext& context, Device& device)
@@ -67,7 +68,7 @@ class Profile {
     epoch_ = uploaded_values(device, DType::i32, std::vector<int32_t>{1});
   }
 
-  /// Of unit `unit`; the next one gets what this one makes.
+  /// Measures unit `unit`; its output becomes the next unit's input.
   UnitCost measure(int unit) {
     const auto model = spec_.model.build({.device = device_, .convolution = spec_.convolution}, spec_.input);
     const CachingAllocator& allocator = device_.allocator();
@@ -89,7 +90,7 @@ class Profile {
   }
 
  private:
-  /// A forward and a backward pass, or two of these; its seconds.
+  /// Runs a forward and a backward pass, or two backward passes with `weights_apart`. Returns the seconds.
   double run(nn::Model& model, bool weights_apart, UnitCost& cost, Variable& output) {
     output = {};
     if (!device_.computes()) device_.operator_log()->clear();
@@ -104,7 +105,7 @@ class Profile {
       auto roots = roots_of(std::move(outputs));
       if (!weights_apart) return tape.backward(std::move(roots));
       tape.backward_data(std::move(roots));
-      // With the output, as with what is kept until then: the next unit's weights may read it.
+      // The output is included, as in kept_bytes: the next unit's weight pass may read it.
       cost.kept_for_weights_bytes = allocator.in_use().total_bytes() - before;
       tape.backward_weights();
     });
@@ -113,13 +114,13 @@ class Profile {
     model.forget_gradients();
     return device_.computes() ? seconds_since(begun) : logged_seconds();
   }
-  /// Of operators that were only written down.
+  /// Seconds of operators that were only logged.
   double logged_seconds() const {
     double seconds = 0;
     for (const OperatorCost& cost : device_.operator_log()->costs()) seconds += operator_s_ ? operator_s_(cost) : 1;
     return seconds;
   }
-  /// The output is as good a gradient as any, in memory of its own.
+  /// Uses a copy of the output as its gradient; any values would do.
   static std::vector<Tape::Root> roots_of(std::vector<Variable> outputs) {
     std::vector<Tape::Root> roots;
     for (const Variable& made : outputs) {
@@ -144,7 +145,7 @@ class Profile {
   const ReplicaSpec& spec_;
   Device& device_;
   DType dtype_;
-  std::function<double(const OperatorCost&)> operator_s_;  ///< of a logged world
+  std::function<double(const OperatorCost&)> operator_s_;  ///< for a logged world
   Tensor value_;
   bool trains_before_ = false;  ///< a gradient goes back to the unit that made the value
   nn::TextInputs text_;

@@ -45,7 +45,7 @@ void ValueOperands::share(const Tensor& own) {
       window(values_, piece.in_values, piece).copy_from(window(own, piece.in_own, piece));
     return;
   }
-  // Ranks own unlike numbers of them, and gather equal parts.
+  // Ranks own different numbers of elements, but an all-gather needs equal parts.
   const TensorOptions workspace{.purpose = MemoryPurpose::workspace};
   const Tensor packed = Tensor::zeros(model_.device(), {most_}, workspace);
   const Tensor all = Tensor::empty(model_.device(), {most_ * communicator_.size()}, workspace);

@@ -16,8 +16,8 @@ struct OfRank {
   uint64_t digest;
 };
 
-/// Of a weight, by rank: one that isn't like most, and the first of these. As many on both sides: the first rank is
-/// right.
+/// The first rank whose weight differs from most ranks', and the first rank that agrees with most. In a tie, the first
+/// rank counts as right.
 std::optional<WeightDifference> difference_in(const std::string& tensor, const std::vector<OfRank>& of_ranks) {
   const auto is_as = [](const OfRank& one) { return [&one](const OfRank& rank) { return rank.digest == one.digest; }; };
   if (std::ranges::all_of(of_ranks, is_as(of_ranks.front()))) return std::nullopt;
@@ -51,7 +51,7 @@ WeightDigests digests_of(const nn::Model& model) {
 }
 
 std::optional<WeightDifference> find_weight_difference(const std::vector<WeightDigests>& by_rank) {
-  // In the order in which ranks have them: a model's.
+  // In the order in which ranks list them, which is the model's order.
   std::vector<std::pair<std::string, std::vector<OfRank>>> weights;
   std::map<std::pair<DeviceKind, std::string>, size_t> places;
   for (size_t rank = 0; rank < by_rank.size(); ++rank)

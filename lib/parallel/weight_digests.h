@@ -9,29 +9,29 @@
 
 namespace dptrain::parallel {
 
-/// What the bits of a device's weights come to, to be held against those of other devices.
+/// Digests of the bits of a device's weights, to compare with other devices.
 struct WeightDigests {
   struct Tensor {
     std::string name;
     uint64_t digest = 0;
   };
-  /// Its kind: others may round the same update otherwise.
+  /// Kind of the device. Other kinds may round the same update differently.
   DeviceKind kind = DeviceKind::cpu;
-  std::vector<Tensor> tensors = {};  ///< empty of a device that keeps no weights from step to step
+  std::vector<Tensor> tensors = {};  ///< empty if the device keeps no weights between steps
 };
 
-/// Of all parameters, those that are tied to another stage's as well, as they lie on the model's device. Blocks.
+/// Digests of all parameters on the model's device, including parameters tied to another stage's. Blocks.
 WeightDigests digests_of(const nn::Model& model);
 
-/// A weight that is to have the same bits on two ranks of the world, and hasn't.
+/// A weight that differs between two ranks of the world although its bits should be equal.
 struct WeightDifference {
   std::string tensor;
-  int rank = 0;   ///< that isn't like most; of two the second
-  int other = 0;  ///< that is like most
+  int rank = 0;   ///< differs from most ranks; with two ranks, the second one
+  int other = 0;  ///< agrees with most ranks
 };
 
-/// The first weight that some rank has otherwise than others, of ranks of the world in order; each is compared between
-/// devices of one kind. Nothing where all agree.
+/// Finds the first weight that differs between ranks of the world, given in order. Only devices of the same kind are
+/// compared. Returns nothing if all agree.
 std::optional<WeightDifference> find_weight_difference(const std::vector<WeightDigests>& by_rank);
 
 }  // namespace dptrain::parallel

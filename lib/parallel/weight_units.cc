@@ -9,7 +9,7 @@ constexpr double kBytesPerMb = 1024.0 * 1024.0;
 constexpr double kAutomaticShare = 1.0 / 16;
 constexpr int64_t kAlignElements = 16;
 
-/// Whether another stage uses one of this one's parameters [first, end) by a further name.
+/// Whether another stage uses one of this stage's parameters [first, end) under another name.
 bool has_tied(const nn::Model& model, int stage, int first, int end) {
   return std::ranges::any_of(model.tied_names(), [&](const nn::Model::TiedName& tied) {
     return tied.stage != stage && !tied.parameter->is_frozen() && tied.parameter->index() >= first &&

@@ -56,7 +56,7 @@ bool WorkerThreads::finish(const std::function<bool()>& gives_up) {
 
 bool WorkerThreads::wait_until(const std::function<bool()>& is_done, const std::function<bool()>& gives_up) {
   std::unique_lock lock(mutex_);
-  // Work takes as long as it takes: where its threads wait for each other, those waits have deadlines.
+  // The work itself has no deadline; waits between its threads have their own.
   while (!done_.wait_for(lock, std::chrono::milliseconds(250), is_done))
     if (gives_up && gives_up()) return false;
   return true;
@@ -70,7 +70,7 @@ void WorkerThreads::serve(int worker) {
       const auto is_given = [&] { return number <= finished_ + static_cast<int64_t>(rounds_.size()); };
       given_.wait(lock, [&] { return leaving_ || is_given(); });
       if (!is_given()) return;
-      // Stays where it is until this thread has finished it, whatever is given meanwhile.
+      // The round stays in place until this thread has finished it, whatever is given meanwhile.
       round = &rounds_[static_cast<size_t>(number - finished_ - 1)];
     }
     round->work(worker);
@@ -78,7 +78,7 @@ void WorkerThreads::serve(int worker) {
       const std::lock_guard lock(mutex_);
       if (--round->unfinished > 0) continue;
     }
-    // What the work held is let go of outside the lock, and before anybody hears that the round is done.
+    // What the work held is released outside the lock, and before anyone learns that the round is done.
     round->work = nullptr;
     const std::lock_guard lock(mutex_);
     round->done = true;

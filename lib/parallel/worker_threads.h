@@ -10,13 +10,13 @@
 
 namespace dptrain::parallel {
 
-/// Threads that do the same work each, round by round. A thread that is done with a round begins the next at once if it
-/// was given; nobody waits for the others but whoever asks for a round to be done.
+/// Threads that all run the same work, round by round. A thread that has finished a round begins the next one at once
+/// if it has been given. Only a caller of `wait`, `finish` or `run` waits for all threads.
 class WorkerThreads {
  public:
   using Work = std::function<void(int worker)>;
 
-  /// Throws 71 where the system doesn't start so many.
+  /// Throws an error with exit code 71 if the system can't start so many threads.
   explicit WorkerThreads(int count);
   /// Waits for all rounds that were given.
   ~WorkerThreads();
@@ -25,14 +25,15 @@ class WorkerThreads {
 
   int size() const { return static_cast<int>(threads_.size()); }
 
-  /// Gives every thread a round of work, which must not throw; returns its number, from 1.
+  /// Gives every thread a round of work. The work must not throw. Returns the round's number, from 1.
   int64_t give(Work work);
-  /// Blocks until all threads are done with round `number`, or `gives_up`, which is asked four times a second; false
-  /// then. What the round's work held has been let go of where they are done.
+  /// Blocks until all threads have finished round `number`, or until `gives_up` returns true; it is called four times a
+  /// second. Returns false if it gave up. When the threads have finished, everything that the round's work held has
+  /// been released.
   bool wait(int64_t number, const std::function<bool()>& gives_up = {});
-  /// The same of all that was given.
+  /// Waits like `wait` for all given rounds.
   bool finish(const std::function<bool()>& gives_up = {});
-  /// Gives and waits. Blocks.
+  /// Gives a round and waits for it. Blocks.
   void run(Work work) { wait(give(std::move(work))); }
 
  private:
@@ -49,8 +50,8 @@ class WorkerThreads {
   std::mutex mutex_;
   std::condition_variable given_;
   std::condition_variable done_;
-  std::deque<Round> rounds_;  ///< given and not yet done by all, oldest first
-  int64_t finished_ = 0;      ///< rounds before them
+  std::deque<Round> rounds_;  ///< given but not finished by all threads, oldest first
+  int64_t finished_ = 0;      ///< number of rounds before `rounds_`
   bool leaving_ = false;
   std::vector<std::thread> threads_;
 };

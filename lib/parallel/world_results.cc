@@ -10,8 +10,8 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Results as numbers: of each its samples and the number of its outputs, of each output hits, rows counted, and
-/// losses.
+/// Results as numbers. For each result: its samples and its number of outputs; for each output: hits, counted rows,
+/// number of losses, losses.
 std::vector<double> packed(const std::vector<StepResults>& results) {
   std::vector<double> numbers;
   const auto add = [&](int64_t number) { numbers.push_back(static_cast<double>(number)); };
@@ -75,7 +75,7 @@ std::vector<std::vector<StepResults>> gather_results(Communicator& communicator,
 }
 
 std::vector<RunningValues> gather_running_values(Communicator& communicator, const RunningValues& own) {
-  // Of each tensor the number of its elements, then these.
+  // For each tensor: its number of elements, then the elements.
   std::vector<double> numbers;
   for (const auto& tensor : own) {
     numbers.push_back(static_cast<double>(tensor.size()));
@@ -95,7 +95,7 @@ std::vector<RunningValues> gather_running_values(Communicator& communicator, con
 
 std::vector<std::string> exchange_texts(Communicator& communicator, std::string own) {
   const std::vector<double> sizes = gather_values(communicator, static_cast<double>(own.size()));
-  // Every rank's in a place as long as the longest.
+  // Every rank's text gets as much room as the longest.
   const auto longest = static_cast<size_t>(std::ranges::max(sizes));
   own.resize(longest);
   std::string all(longest * sizes.size(), '\0');

@@ -9,25 +9,25 @@
 
 namespace dptrain::parallel {
 
-// What ranks of several processes show each other between steps. All ranks of the communicator call these alike, over
-// host memory. They block.
+// Exchanges of values between ranks of several processes, between steps. All ranks of the communicator make the same
+// calls. They use host memory and block.
 
-/// Each rank's numbers, which may be more or fewer than another's, by rank: on rank 0; nothing elsewhere.
+/// Returns each rank's numbers, by rank, on rank 0; nothing elsewhere. Ranks may have different numbers of them.
 std::vector<std::vector<double>> gather_numbers(Communicator& communicator, std::vector<double> own);
 
-/// The same of results.
+/// Returns each rank's results, by rank, on rank 0; nothing elsewhere.
 std::vector<std::vector<StepResults>> gather_results(Communicator& communicator, const std::vector<StepResults>& own);
 
-/// The same of running statistics.
+/// Returns each rank's running statistics, by rank, on rank 0; nothing elsewhere.
 std::vector<RunningValues> gather_running_values(Communicator& communicator, const RunningValues& own);
 
-/// Each rank's text, by rank, on every rank.
+/// Returns each rank's text, by rank, on every rank.
 std::vector<std::string> exchange_texts(Communicator& communicator, std::string own);
 
-/// Each rank's value, by rank, on every rank.
+/// Returns each rank's value, by rank, on every rank.
 std::vector<double> gather_values(Communicator& communicator, double own);
 
-/// Whether some rank says so.
+/// Whether any rank passes true.
 bool any_rank(Communicator& communicator, bool own);
 
 }  // namespace dptrain::parallel
