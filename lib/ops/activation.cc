@@ -10,7 +10,7 @@
 namespace dptrain::ops {
 namespace {
 
-/// What an operator log calls it, and what its backward reads.
+/// An activation's names in an operator log, and what its backward reads: the output or the input.
 struct ActivationFacts {
   const char* forward;
   const char* backward;

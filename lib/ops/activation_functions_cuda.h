@@ -6,19 +6,20 @@
 
 namespace dptrain::ops::cuda {
 
-/// The probability of less than x in a standard normal distribution. By erfc, which keeps its digits in the tail.
+/// Returns the probability that a standard normal variable is less than x. erfc keeps its digits in the tail.
 __device__ inline float normal_below(float x) { return 0.5f * erfcf(-0.70710678118654752f * x); }
 
-/// x times that: GELU without the approximation by tanh (Hendrycks and Gimpel, 2016).
+/// GELU, x * normal_below(x), without the approximation by tanh (Hendrycks and Gimpel, 2016).
 __device__ inline float gelu_of(float x) { return x * normal_below(x); }
 
-/// The same bits in every kernel: of a sum of products it says itself which is not rounded.
+/// Returns the derivative of gelu_of at x. The fmaf says which product isn't rounded, so that every kernel gets the
+/// same bits.
 __device__ inline float gelu_slope_of(float x) {
   constexpr float kOfDensity = 0.39894228040143268f;  // 1 / sqrt(2 pi)
   return fmaf(x * expf(-0.5f * x * x), kOfDensity, normal_below(x));
 }
 
-/// The logistic function at x, and 1 minus that with all of its digits.
+/// The logistic function at x, and 1 minus its value without loss of digits.
 struct Logistic {
   float value, rest;
 };

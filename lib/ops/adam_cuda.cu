@@ -2,8 +2,8 @@
 #include "ops/cuda_kernels.h"
 #include "ops/update_cuda.h"
 
-// One launch over all parameters. Bytes a weight: reads 16 (weight, gradient, both moments), writes 12 and 2 for a half
-// precision copy.
+// One launch over all parameters. Bytes per weight: it reads 16 (weight, gradient, both moments), and writes 12, and 2
+// more for a half precision copy.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -20,12 +20,12 @@ struct Step {
   bool decoupled;
 };
 
-/// The numbers of a step for a group of weights, which follow from how many steps there have been.
+/// A step's numbers for a group of weights. They depend on how many steps there have been.
 struct Numbers {
   float step_size;      ///< learning rate / (1 - beta1^step)
   float second_factor;  ///< 1 / sqrt(1 - beta2^step)
-  float kept;           ///< of a weight, where decay is decoupled
-  float decay;          ///< where it isn't, or 0
+  float kept;           ///< factor of a weight if decay is decoupled, else 1
+  float decay;          ///< if it isn't decoupled, else 0
 
   __device__ static Numbers of(const Step& s, const UpdateScalars& scalars, double rate_factor, double decay_factor) {
     const double rate = scalars.rate(s.learning_rate) * rate_factor, decay = s.decay * decay_factor,
@@ -41,7 +41,7 @@ template <int V, class Copy>
 __global__ void adam_kernel(int64_t packs, float* weights, const float* gradients, float* firsts, float* seconds,
                             Copy* copies, Step s, UpdateScalars scalars, GroupTable groups) {
   if (scalars.skipped_now()) return;
-  // Powers in double are many instructions: one thread of the block computes them for each group.
+  // Powers in double are many instructions, so one thread of the block computes them for each group.
   __shared__ Numbers numbers[UpdateGroups::kMost];
   groups.fill(numbers, [&](double rate_factor, double decay_factor) {
     return Numbers::of(s, scalars, rate_factor, decay_factor);
@@ -54,8 +54,8 @@ __global__ void adam_kernel(int64_t packs, float* weights, const float* gradient
          second = Pack<float, V>::load(seconds + at);
     const auto gradient = Pack<float, V>::load(gradients + at);
     Pack<Copy, V> copy;
-    // Each rounding is written out: which products the compiler fuses differs from element to element of a pack, and
-    // parts of a range are to be updated in the same bits as the whole.
+    // Each rounding is written out, because the compiler may fuse different products for different elements of a pack.
+    // A part of a range must get the same bits as it gets in the whole range.
     for (int i = 0; i < V; ++i) {
       float g = __fmul_rn(gradient.at[i], factor);
       const float w = __fmul_rn(weight.at[i], c.kept);

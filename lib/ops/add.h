@@ -4,10 +4,10 @@
 
 namespace dptrain::ops {
 
-/// a + b, of equal shape and layout.
+/// Returns a + b; both have the same shape and layout.
 Tensor add(const Tensor& a, const Tensor& b);
 
-/// to += from, of equal shape and layout.
+/// Computes to += from; both have the same shape and layout.
 void add_into(const Tensor& to, const Tensor& from);
 
 }  // namespace dptrain::ops

@@ -10,18 +10,18 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Elements below which another thread costs more than it brings.
+/// Below this many elements another thread costs more than it saves.
 constexpr int64_t kGrain = 16384;
 
 int64_t grain_of(const ChannelPrefixes& prefixes) { return std::max(int64_t{1}, kGrain / prefixes.whole); }
 
-/// Copies elements of any one type, from element `from_at` of a tensor's storage to element `to_at` of another's.
+/// Copies elements of any type from element `from_at` of one tensor's storage to element `to_at` of another's.
 void copy(const Tensor& from, int64_t from_at, const Tensor& to, int64_t to_at, int64_t count) {
   const int64_t size = dtype_bytes(from.dtype());
   std::memcpy(to.raw() + to_at * size, from.raw() + from_at * size, static_cast<size_t>(count * size));
 }
 
-/// Zeroes the lanes of the last block that have no channel, of the sample whose storage begins at element `at`.
+/// Zeroes the lanes without a channel in the last block, for the sample whose storage begins at element `at`.
 void clear_padding(const Tensor& x, int64_t at) {
   const int64_t block = layout_block(x.layout()), channels = x.shape()[1], used = channels % block;
   if (used == 0) return;
@@ -31,8 +31,8 @@ void clear_padding(const Tensor& x, int64_t at) {
     std::memset(last + (p * block + used) * size, 0, static_cast<size_t>((block - used) * size));
 }
 
-/// Calls body(at in the fewer channels, at in the more, count, pieces) for pieces of what x has of each run, with room
-/// for so many operands, and finish(run) after a run's last.
+/// Processes x's part of each run in pieces: calls body(at in the fewer channels, at in the more, count, pieces), with
+/// room for `operands` operands, and finish(run) after a run's last piece.
 template <class Body, class Finish>
 void for_each_piece_of_runs(const Tensor& x, const ChannelPrefixes& prefixes, int64_t operands, const Body& body,
                             const Finish& finish) {

@@ -4,7 +4,7 @@
 
 namespace dptrain::ops::cpu {
 
-// All tensors of a call in one layout.
+// All tensors of a call have the same layout.
 
 /// sum = y, with x added to its first channels.
 void add_padded(const Tensor& y, const Tensor& x, const Tensor& sum);

@@ -7,7 +7,7 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// `part` and `whole` are in packs.
+/// `part` and `whole` are counted in packs.
 template <class T, int V>
 __global__ void add_padded_kernel(const T* y, const T* x, T* sum, int64_t runs, int64_t part, int64_t whole) {
   for (int64_t pack = global_thread(); pack < runs * whole; pack += global_threads()) {
@@ -29,7 +29,7 @@ __global__ void first_channels_kernel(const T* y, T* x, int64_t runs, int64_t pa
   }
 }
 
-/// Calls launch_with<T, V> by the widest packs of which all runs are made.
+/// Calls launch_with<T, V> with the widest packs that divide all runs.
 template <class LaunchWith>
 void with_packs(const Tensor& x, const ChannelPrefixes& prefixes, std::initializer_list<const void*> pointers,
                 const LaunchWith& launch_with) {

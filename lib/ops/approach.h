@@ -4,7 +4,7 @@
 
 namespace dptrain::ops {
 
-/// to += share * (from - to), of equal shape and layout: one step of an exponential moving average.
+/// Computes to += share * (from - to), one step of an exponential moving average. Both have the same shape and layout.
 void approach(const Tensor& to, const Tensor& from, float share);
 
 }  // namespace dptrain::ops

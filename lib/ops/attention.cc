@@ -26,7 +26,7 @@ Device& checked(const char* op, const AttentionInputs& in, const AttentionOption
   return device;
 }
 
-/// Of one product of [S, D] and [D, S] matrices, over all samples and heads.
+/// Operations of one product of [S, D] and [D, S] matrices, over all samples and heads.
 double flops_of_product(const Shape& query) {
   return 2.0 * static_cast<double>(query.elements()) * static_cast<double>(query[1]);
 }
@@ -36,8 +36,8 @@ bool keeps_probabilities(const Device& device, const AttentionInputs& in, const 
          !cuda::fuses_attention(in.query.dtype(), in.query.shape()[2] / options.heads);
 }
 
-/// Forward has two. Backward has four where it reads the probabilities, and one more where it computes them again; on
-/// a GPU that is done, with the gradients of the probabilities, by queries and by keys.
+/// Number of products in backward; forward has two. Backward has four if it reads the probabilities, and one more to
+/// compute them again. A GPU computes them and their gradients twice, by queries and by keys.
 int backward_products(const Device& device, const AttentionInputs& in, const AttentionOptions& options) {
   if (keeps_probabilities(device, in, options)) return 4;
   return device.kind() == DeviceKind::cpu ? 5 : 7;

@@ -5,28 +5,30 @@
 
 namespace dptrain::ops {
 
-/// Scaled dot-product attention by heads (Vaswani et al., 2017), with dropout on its probabilities:
+/// Inputs of multi-head scaled dot-product attention (Vaswani et al., 2017), with dropout on its probabilities:
 ///   y = dropout(softmax(query * key^T / sqrt(D))) * value, for each sample and head
-/// query, key, value, y: [N, S, H * D], what three linear layers give; a head is D neighbouring columns.
+/// query, key, value, y: [N, S, H * D], the outputs of three linear layers; a head is D neighboring columns.
 struct AttentionInputs {
   Tensor query;
   Tensor key;
   Tensor value;
-  /// i32 [N], 0 to S: keys past so many are masked out, of all queries of the sample; undefined: none is. A sample of
-  /// no keys has zeros for its output.
+  /// i32 [N], 0 to S: each sample attends to its first lengths[n] keys, and all its queries ignore the later ones.
+  /// Undefined: no key is masked. A sample without keys has an output of zeros.
   Tensor lengths = {};
 };
 
 struct AttentionOptions {
   int64_t heads = 1;
   float dropout = 0;  ///< the probability of dropping a probability
-  /// Draws as dropout of a [N, H, S, S] tensor does: neither device nor batch changes what is dropped.
+  /// The random draws equal those of dropout on a [N, H, S, S] tensor, so neither device nor batch changes what is
+  /// dropped.
   DropoutKey key = {};
 };
 
-/// The output, and what backward reads beside the inputs: the logarithm of each row's sum of exponentials, f32 [N, H,
-/// S], and on a CPU worker which probabilities dropout has kept, a bit each in rows of whole 16, u8; on a GPU in f32,
-/// and of heads of more than 128 columns, the probabilities before dropout, [N, H, S, S] in the inputs' type.
+/// The output, and what backward reads besides the inputs. `kept` is the logarithm of each row's sum of exponentials,
+/// f32 [N, H, S]. On a GPU it is instead the probabilities before dropout, [N, H, S, S] in the inputs' type, if they
+/// are f32 or a head has more than 128 columns. `dropout_bits` (u8) has one bit per probability, set if dropout kept
+/// it; each head's bits fill 2 * kept_words(S) bytes (attention_kernels.h).
 struct AttentionForward {
   Tensor y;
   Tensor kept;

@@ -2,7 +2,7 @@
 #include "ops/attention_rows.h"
 #include "ops/tile_product.h"
 
-// Attention by tiles: attention_kernels.cc with products of tiles, and rows of scores in whole vectors.
+// Attention by tiles: like attention_kernels.cc, but with products of tiles and rows of scores in whole vectors.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 
@@ -13,10 +13,10 @@ namespace {
 /// Queries whose scores are kept at a time: 400 KB for 512 keys, backward twice that.
 constexpr int64_t kBlock = 192;
 
-/// Floats that a factor takes, packed.
+/// Floats that a packed factor takes.
 int64_t packed_floats(int64_t count, int64_t depth, int pieces) { return kTiles.packed(count, depth, pieces) / 2; }
 
-/// Factors and their products, packed into scratch memory.
+/// Packs factors into scratch memory and multiplies them.
 class Products {
  public:
   Products(Scratch& scratch, int pieces) : scratch_(scratch), pieces_(pieces) {}
@@ -30,7 +30,8 @@ class Products {
   }
   const Bfloat16* right(const TileSource& source) { return right(source, take(source.count, source.depth)); }
 
-  /// y = left * right, or y += left * right; left is packed to `room`, a right one of so many columns is packed.
+  /// y = left * right, or y += left * right. Packs `left` into `room`; `right` is packed already and has `columns`
+  /// columns.
   void multiply(const TileSource& left, const Bfloat16* right, int64_t columns, Bfloat16* room, float* y,
                 int64_t y_stride, bool accumulate = false) const {
     kTiles.pack_left(left, pieces_, room);
@@ -124,7 +125,7 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
           keep.drawn(begin + row));
     }
     products.multiply(rows_of(gradients, rows, length, keys), keys_along, width, score_room, to.query + at, stride);
-    // Sums over the queries, block after block.
+    // These are sums over the queries, block after block.
     const Bfloat16* queries_across = products.right(columns_of(query, width, rows, stride), query_room);
     const Bfloat16* incoming_across = products.right(columns_of(incoming, width, rows, stride), incoming_room);
     products.multiply(columns_of(gradients, length, rows, keys), queries_across, width, key_room, to.key, stride,

@@ -11,9 +11,9 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Calls body(head, rows, pieces) for every head of every sample, whose matrices are these rows of the tensors, of
-/// which the body reads and writes `matrices` besides the inputs. A head is computed by one thread, so that its bits
-/// don't depend on how many there are.
+/// Calls body(head, rows, pieces) for each head of each sample. `rows` are the head's matrix in each tensor; the body
+/// reads and writes `matrices` such matrices besides the inputs. One thread computes a head, so that its bits don't
+/// depend on the number of threads.
 template <class Body>
 void for_each_head(const AttentionInputs& in, const AttentionOptions& options, const AttentionForward& forward,
                    int64_t matrices, const Body& body) {
@@ -25,7 +25,7 @@ void for_each_head(const AttentionInputs& in, const AttentionOptions& options, c
     DPTRAIN_CHECK(length_of(n) >= 0 && length_of(n) <= positions, "attention: {} keys of {}", length_of(n), positions);
   const int64_t tasks = shape[0] * options.heads;
   const int pieces_of_number = in.query.dtype() == DType::f32 ? 3 : 1;
-  // Memory is taken here: where there is none left, the exception couldn't leave the threads below.
+  // Memory is allocated here, because an allocation failure's exception couldn't leave the threads below.
   const int64_t scratch_floats = attention_kernels(pieces_of_number).scratch_floats(positions, width, pieces_of_number);
   const int64_t most_parts = std::min<int64_t>(device.threads(), tasks);
   const Tensor scratch = Tensor::empty(device, {most_parts * scratch_floats}, {.purpose = MemoryPurpose::workspace});

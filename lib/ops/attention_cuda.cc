@@ -4,15 +4,16 @@
 #include "ops/attention_softmax_cuda.h"
 #include "ops/cublaslt_product_cuda.h"
 
-// What isn't fused: products of cuBLASLt, a batch of one for each head of each sample. A batch has one stride, and the
-// heads of a sample have another than the samples: they are brought to [N * H, S, D] first, and back.
+// Attention that isn't fused. It computes its products as batches of cuBLASLt, with one product for each head of each
+// sample. A batch has a single stride, but the stride between heads differs from the stride between samples. So tensors
+// are brought to [N * H, S, D] first, and the results are brought back.
 
 namespace dptrain::ops::cuda {
 namespace {
 
 constexpr MemoryPurpose kWorkspace = MemoryPurpose::workspace;
 
-/// a * b, [N * H, rows, columns], in `dtype`.
+/// Returns a * b, [N * H, rows, columns], in `dtype`.
 Tensor product(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b, DType dtype) {
   const Shape shape = {a.shape()[0], a.shape()[transpose_a ? 2 : 1], b.shape()[transpose_b ? 1 : 2]};
   const Tensor out = Tensor::empty(a.device(), shape, {.dtype = dtype, .purpose = kWorkspace});
@@ -20,14 +21,14 @@ Tensor product(const Tensor& a, const Tensor& b, bool transpose_a, bool transpos
   return out;
 }
 
-/// Whether what dropout makes of the probabilities is another tensor.
+/// Whether dropout drops anything, so that the probabilities after it need a tensor of their own.
 bool drops(const AttentionOptions& options) { return dropout_threshold(options.dropout) > 0; }
 
 bool is_fused(const AttentionInputs& in, const AttentionOptions& options) {
   return fuses_attention(in.query.dtype(), in.query.shape()[2] / options.heads);
 }
 
-/// The shape of what there is for every key of every query.
+/// The shape of scores and probabilities: one number for every key of every query.
 Shape square(const AttentionInputs& in, const AttentionOptions& options) {
   const Shape& shape = in.query.shape();
   return {shape[0] * options.heads, shape[1], shape[1]};

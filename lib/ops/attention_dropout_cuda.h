@@ -6,19 +6,19 @@
 #include "ops/attention.h"
 #include "ops/cuda_kernels.h"
 
-// Which probabilities dropout keeps, drawn within the kernels of attention_fused_*_cuda.cu. For .cu files only.
+// Draws which probabilities dropout keeps, inside the kernels of attention_fused_*_cuda.cu. For .cu files only.
 
 namespace dptrain::ops::cuda {
 
-/// What they draw with, an argument of the kernel: its numbers are read where they are used, from constant memory.
+/// The parameters of dropout, as a kernel's argument: threads read them from constant memory where they use them.
 struct AttentionDropout {
   uint32_t threshold = 0;          ///< 0: nothing is dropped
-  uint32_t kept_if_none = ~0u;     ///< all bits where nothing is drawn, else none
-  float scale = 1;                 ///< of what is kept
-  uint64_t counter = 0;            ///< of the first block of words
-  const int32_t* epoch = nullptr;  ///< of 1
-  const int64_t* ids = nullptr;    ///< of the samples
-  uint32_t keys[10][2] = {};       ///< of Philox's rounds
+  uint32_t kept_if_none = ~0u;     ///< all bits are set if nothing is drawn, else none
+  float scale = 1;                 ///< factor of what is kept
+  uint64_t counter = 0;            ///< number of the layer's first block of words
+  const int32_t* epoch = nullptr;  ///< [1]
+  const int64_t* ids = nullptr;    ///< [samples]
+  uint32_t keys[10][2] = {};       ///< a pair for each of Philox's rounds
 
   static AttentionDropout of(const AttentionOptions& options) {
     AttentionDropout dropout;
@@ -36,7 +36,8 @@ struct AttentionDropout {
   }
 };
 
-/// Of a sample's [H, S, S], as a CPU worker draws them: base/random.h's KeyedRandom for (epoch, sample).
+/// Which elements of a sample's [H, S, S] dropout keeps. It draws the same words as a CPU worker: those of
+/// base/random.h's KeyedRandom for (epoch, sample).
 class KeptElements {
  public:
   __device__ KeptElements(const AttentionDropout& dropout, int64_t sample) : dropout_(dropout) {
@@ -44,8 +45,9 @@ class KeptElements {
     epoch_ = static_cast<uint32_t>(*dropout.epoch), subject_ = static_cast<uint32_t>(dropout.ids[sample]);
   }
 
-  /// Bit i says whether element `first + i` is kept, for kCount of them, up to 32. Four of them share a block of words,
-  /// about 60 instructions, and `first` lies anywhere in one: kCount / 4 + 1 blocks.
+  /// Returns a bit for each of kCount elements, up to 32: bit i says whether element `first + i` is kept. Four elements
+  /// share a block of words, about 60 instructions. As `first` may be anywhere in a block, it draws kCount / 4 + 1
+  /// blocks.
   template <int kCount>
   __device__ uint32_t draw(int64_t first) const {
     uint64_t kept = 0;
@@ -58,7 +60,7 @@ class KeptElements {
   }
 
  private:
-  /// One bit for each word of a block.
+  /// Returns a bit for each of the four words of a block: whether the word's element is kept.
   __device__ uint32_t four(uint64_t block) const {
     uint32_t words[4] = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), subject_, epoch_};
 #pragma unroll

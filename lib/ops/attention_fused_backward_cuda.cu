@@ -1,14 +1,14 @@
 #include "ops/attention_fused_cuda.h"
 #include "ops/attention_launch_cuda.h"
 
-// Two kernels, in which a block adds up all of what it writes: the first goes through the keys of some queries, the
-// second through the queries of some keys. Each computes scores and probabilities again. With P the probabilities, M
-// what dropout multiplies by, and g = incoming * value^T:
+// Two kernels, in which a block adds up everything that it writes. A block of the first takes some queries and goes
+// through the keys. A block of the second takes some keys and goes through the queries. Both compute scores and
+// probabilities again. With P the probabilities, M the factors of dropout, and g = incoming * value^T:
 //   score gradient = P * (g * M - d), d = sum of a row's P * M * g = sum of its y * incoming
 //   query gradient = scale * score gradient * key
 //   key gradient = scale * score gradient^T * query
 //   value gradient = (P * M)^T * incoming
-// `scale`, and of the values' gradients 1 / (1 - dropout), is multiplied by last, in float.
+// The last multiplication is by `scale`, or by 1 / (1 - dropout) for the value gradient, in float.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -20,22 +20,22 @@ struct StripOfScores {
   const T* incoming;
   const T* keys;
   const T* values;
-  float* scores;    ///< room for them
-  int first_query;  ///< numbers in the head
+  float* scores;    ///< room for the strip's scores
+  int first_query;  ///< number in the head
   int first_key;
   float log_sum;     ///< of the lane's row
-  float product;     ///< and its d
-  T* probabilities;  ///< where the lane's own go, 0 where they are dropped; null: nowhere
+  float product;     ///< d of the lane's row
+  T* probabilities;  ///< where the lane's go, dropped ones as 0; null: nowhere
 };
 
-/// What a lane computes of its keys.
+/// Computes the score gradients of a lane's keys.
 template <class T, class Tile>
 class ScoreGradients {
  public:
   __device__ ScoreGradients(const AttentionHeads& heads, const HeadOfBlock& block)
       : heads_(heads), block_(block), kept_(heads.dropout, block.sample), scale_(heads.scale * kLog2OfE) {}
 
-  /// Probabilities come last, so that few of them are held at once. No lane reads `scores` any more afterwards.
+  /// Computes the probabilities last, so that few of them are held at once. Afterwards no lane reads `scores` any more.
   __device__ void compute(const StripOfScores<T>& strip, float (&gradients)[Tile::kShare]) const {
     const int key = strip.first_key + lane_.half * Tile::kShare;
     multiply_rows<Tile>(strip.incoming, strip.values, strip.scores);
@@ -79,11 +79,11 @@ class ScoreGradients {
   LaneShare lane_;
 };
 
-/// The query gradients of kQueries queries, and each one's d, which the other kernel reads.
+/// Computes the query gradients of kQueries queries, and each query's d, which the other kernel reads.
 ///
-/// Multiplied and added: 6 * length * D a query, and one exponential a score. Of memory it reads queries, outputs and
-/// their gradients once, and keys and values once for kQueries queries; it writes 2 * D + 4 bytes a query. Of shared
-/// memory a score takes 8 + 8 + 2 + 2 bytes, and 3 * D / 8.
+/// Work: 6 * length * D multiplications and additions per query, and one exponential per score. Memory: it reads
+/// queries, outputs and their gradients once, and keys and values once for every kQueries queries; it writes 2 * D + 4
+/// bytes per query. Shared memory: 8 + 8 + 2 + 2 bytes per score, and 3 * D / 8.
 template <class T, class Tile>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     attention_query_gradient_kernel(AttentionHeads heads, const T* query, const T* key, const T* value, const T* y,
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     load_rows<Tile, Tile::kKeys>(heads, block, key, begin, block.length, shared.keys);
     load_rows<Tile, Tile::kKeys>(heads, block, value, begin, block.length, values);
     __syncthreads();
-    if (first >= heads.positions) continue;  // all of the warp
+    if (first >= heads.positions) continue;  // the whole warp
     float gradients[Tile::kShare];
     scores_of.compute({.queries = shared.queries + strip * Tile::kStride,
                        .incoming = shared.incoming + strip * Tile::kStride,
@@ -154,18 +154,18 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   write_rows<Tile>(heads, block, sums, heads.scale, scores, first, heads.positions, query_gradient);
 }
 
-/// The gradients of kKeys keys and of their values. In two steps for kQueries queries at a time: each warp computes
-/// what its strip of queries has for all keys, then adds up over all queries a share of both gradients, the same for
-/// each.
+/// Computes the gradients of kKeys keys and of their values. It takes kQueries queries at a time, in two steps. First
+/// each warp computes the probabilities and score gradients of its strip of queries for all keys. Then each warp adds
+/// up its share of both gradients over all the queries; all shares have the same size.
 ///
-/// Multiplied and added: 8 * S * D a key, and one exponential a score. Of memory it reads keys and values once, and
-/// queries, the output's gradients and 8 bytes a query once for kKeys keys; it writes 4 * D bytes a key. Of shared
-/// memory a score takes 8 + 8 + 4 + 4 bytes, and D / 2.
+/// Work: 8 * S * D multiplications and additions per key, and one exponential per score. Memory: it reads keys and
+/// values once, and queries, the output's gradients and 8 bytes per query once for every kKeys keys; it writes 4 * D
+/// bytes per key. Shared memory: 8 + 8 + 4 + 4 bytes per score, and D / 2.
 template <class T, class Tile>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     attention_key_gradient_kernel(AttentionHeads heads, const T* query, const T* key, const T* value, const T* incoming,
                                   const float* log_sums, const float* products, T* key_gradient, T* value_gradient) {
-  constexpr int kProbabilities = Tile::kKeys + 8;  // from row to row
+  constexpr int kProbabilities = Tile::kKeys + 8;  // from row to row, in elements
   struct alignas(128) Shared {
     T keys[Tile::kKeys * Tile::kStride];
     T values[Tile::kKeys * Tile::kStride];
@@ -181,8 +181,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   const int warp = static_cast<int>(threadIdx.y), strip = 16 * warp;
   const ScoreGradients<T, Tile> scores_of(heads, block);
   float* scores = shared.scores + strip * Tile::kScores;
-  // A warp's sums: number `kSums * warp + i` is of 16 keys, the even ones of their keys' gradients, the odd ones of the
-  // values'.
+  // The sums of a warp. Sum number `kSums * warp + i` is over 16 keys: even numbers are gradients of keys, odd numbers
+  // are gradients of values.
   constexpr int kSums = 2 * (Tile::kKeys / 16) / Tile::kWarps;
   MatrixSum sums[kSums][Tile::kWidth / 16];
 #pragma unroll
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     __syncthreads();
     const int first = begin + strip;
     if (first < queries) {
-      // Past the last query the output's gradients are zeros: there it adds zeros.
+      // Past the last query the output's gradients are zeros, so that those rows add zeros.
       const bool mine = first + lane.row < queries;
       const int64_t row = block.row + first + lane.row;
       float gradients[Tile::kShare];

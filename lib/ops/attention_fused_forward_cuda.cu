@@ -4,7 +4,7 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Adds `rows` of values, times the exponentials that `scores` have become, to the strip's sums.
+/// Adds the values, times the exponentials that have replaced `scores`, to the strip's sums.
 template <class Tile, class T>
 __device__ void add_values(const float* scores, const T* values, MatrixSum* sums) {
   const T* exponentials = reinterpret_cast<const T*>(scores);
@@ -16,8 +16,8 @@ __device__ void add_values(const float* scores, const T* values, MatrixSum* sums
   }
 }
 
-/// Multiplies the strip's sums, rows of them, by a factor for each row: as accumulators don't tell which elements they
-/// hold, by a matrix of factors that are laid out as they are. `room`: 16 floats in each row of scores.
+/// Multiplies each row of the strip's sums by the row's factor. Accumulators don't tell which elements they hold, so
+/// the factors are loaded as a matrix with the same arrangement. `room`: 16 floats in each row of scores.
 template <class Tile>
 __device__ void scale_rows(float factor, float* room, MatrixSum* sums) {
   const LaneShare lane;
@@ -33,14 +33,15 @@ __device__ void scale_rows(float factor, float* room, MatrixSum* sums) {
     for (int e = 0; e < factors.num_elements; ++e) sums[d].x[e] *= factors.x[e];
 }
 
-/// y = dropout(softmax(query * key^T * scale)) * value of kQueries queries of a head, and the logarithms of their sums.
-/// The largest score so far, and with it what is added up, changes from tile to tile (Milakov and Gimelshein, "Online
-/// normalizer calculation for softmax", 2018). Exponents are those of 2.
+/// Computes y = dropout(softmax(query * key^T * scale)) * value for kQueries queries of a head, and the logarithms of
+/// their sums of exponentials. The largest score so far may change from tile to tile, and what has been added up is
+/// rescaled with it (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). Exponentials are
+/// powers of 2.
 ///
-/// Multiplied and added: 4 * length * D a query, and one exponential a score. Of memory it reads queries once, and keys
-/// and values once for kQueries queries, 4 * length * D / kQueries bytes a query; it writes y, and 4 bytes a query. Of
-/// shared memory a score takes 4 + 4 + 2 + 2 bytes, as tensor cores and lanes store and load it, and of its key and
-/// value D / 4, as 16 queries share them.
+/// Work: 4 * length * D multiplications and additions per query, and one exponential per score. Memory: it reads
+/// queries once, and keys and values once for every kQueries queries, which is 4 * length * D / kQueries bytes per
+/// query; it writes y, and 4 bytes per query. Shared memory: 4 + 4 + 2 + 2 bytes per score, as tensor cores and lanes
+/// store and load it, and D / 4 for its key and value, as 16 queries share them.
 template <class T, class Tile>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     attention_kernel(AttentionHeads heads, const T* query, const T* key, const T* value, T* y, float* log_sums) {
@@ -63,15 +64,15 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   MatrixSum sums[Tile::kWidth / 16];
 #pragma unroll
   for (auto& sum : sums) nvcuda::wmma::fill_fragment(sum, 0.f);
-  // `largest` is not scaled yet: of a difference that is scaled, that of equal scores is zero, however it is rounded.
-  // `total` is the lane's own.
+  // `largest` isn't scaled yet. Differences are scaled instead, so that equal scores have a difference of zero, however
+  // scaling rounds. `total` is the lane's own.
   float largest = -INFINITY, total = 0;
   for (int begin = 0; begin < block.length; begin += Tile::kKeys) {
     if (begin > 0) __syncthreads();
     load_rows<Tile, Tile::kKeys>(heads, block, key, begin, block.length, shared.keys);
     load_rows<Tile, Tile::kKeys>(heads, block, value, begin, block.length, shared.values);
     __syncthreads();
-    if (first >= heads.positions) continue;  // all of the warp
+    if (first >= heads.positions) continue;  // the whole warp
     multiply_rows<Tile>(shared.queries + strip * Tile::kStride, shared.keys, scores);
     __syncwarp();
     float own[Tile::kShare];
@@ -105,7 +106,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   }
   if (first >= heads.positions) return;
   total = sum_of_row(total);
-  // Without keys there are no sums, and zeros are the output.
+  // Without keys there are no sums, and the output is zeros.
   const bool any = block.length > 0;
   if (lane.half == 0 && first + lane.row < heads.positions)
     log_sums[row] = any ? (largest * scale + log2f(total)) * kLogOf2 : 0.f;

@@ -3,13 +3,14 @@
 #include "ops/attention_rows.h"
 #include "ops/small_product.h"
 
-// Compiled once for each instruction set, see cmake/DptrainKernels.cmake. Of the work nine tenths are products: 2 of
-// 2 * positions^2 * width operations forward, 5 backward.
+// Compiled once for each instruction set, see cmake/DptrainKernels.cmake. Nine tenths of the work are products: 2 of 2
+// * positions^2 * width operations forward, 5 backward.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// Queries whose scores are kept at a time, whole tiles of products: few, so that they stay in the first-level cache.
+/// Queries whose scores are kept at a time, a multiple of a tile's rows. They are few, so that the scores stay in the
+/// first-level cache.
 constexpr int64_t kBlock = 24;
 
 int64_t scratch_floats(int64_t positions, int64_t width, int) {
@@ -25,7 +26,7 @@ void copy_rows(const float* from, int64_t from_stride, int64_t rows, int64_t wid
     for (int64_t i = 0; i < width; ++i) to[row * to_stride + i] = from[row * from_stride + i];
 }
 
-/// Each row times a number of its own.
+/// Multiplies each row by a number of its own.
 void write_scaled(const float* from, int64_t from_stride, const float* factors, int64_t rows, int64_t width, float* to,
                   int64_t to_stride) {
   for (int64_t row = 0; row < rows; ++row)
@@ -35,7 +36,7 @@ void write_scaled(const float* from, int64_t from_stride, const float* factors, 
 void forward(const AttentionHead& head, float* y) {
   const int64_t length = head.length, width = head.width;
   if (length == 0) return fill_rows_with_zero(y, head.positions, width, head.stride);
-  // Where panels are narrower than whole vectors a row of scores is longer than what is packed.
+  // If panels are narrower than whole vectors, a row of scores is longer than the packed keys.
   const int64_t keys = whole_panels(length), columns = whole_panels(width), of_row = whole_vectors(keys);
   Scratch scratch(head.scratch);
   float *keys_across = scratch.take(keys * width), *values = scratch.take(length * columns);
@@ -78,7 +79,7 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
   fill_rows_with_zero(to.key + length * stride, head.positions - length, width, stride);
   fill_rows_with_zero(to.value + length * stride, head.positions - length, width, stride);
   if (length == 0) return fill_rows_with_zero(to.query, head.positions, width, stride);
-  // Where panels are narrower than whole vectors a row of scores is longer than what is packed.
+  // If panels are narrower than whole vectors, a row of scores is longer than the packed keys.
   const int64_t keys = whole_panels(length), columns = whole_panels(width), of_row = whole_vectors(keys);
   Scratch scratch(head.scratch);
   float *keys_across = scratch.take(keys * width), *values_across = scratch.take(keys * width);
@@ -129,7 +130,7 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
               .c = out,
               .c_row = columns});
     copy_rows(out, columns, rows, width, to.query + at, stride);
-    // Sums over the queries, block after block: the matrices of a block are read transposed.
+    // These are sums over the queries, block after block; the block's matrices are read transposed.
     pack_rows(head.query + at, stride, rows, width, queries);
     pack_rows(to.incoming + at, stride, rows, width, incoming);
     multiply({.rows = length,

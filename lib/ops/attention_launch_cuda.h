@@ -4,7 +4,7 @@
 
 #include "ops/attention_tile_cuda.h"
 
-// What the hosts of attention_fused_*_cuda.cu share. For .cu files only.
+// What the host functions of attention_fused_*_cuda.cu share. For .cu files only.
 
 namespace dptrain::ops::cuda {
 
@@ -27,7 +27,7 @@ void with_attention_tile(const Tensor& tensor, int64_t width, const F& f) {
     with_width.template operator()<__half>();
 }
 
-/// `rows`: all tensors of [N, S, H * D] that the kernel reads or writes.
+/// Describes the heads to a kernel. `rows`: all tensors of [N, S, H * D] that the kernel reads or writes.
 inline AttentionHeads heads_of(const AttentionInputs& in, const AttentionOptions& options,
                                std::initializer_list<const void*> rows) {
   const Shape& shape = in.query.shape();
@@ -42,7 +42,7 @@ inline AttentionHeads heads_of(const AttentionInputs& in, const AttentionOptions
           .dropout = AttentionDropout::of(options)};
 }
 
-/// Gives a kernel of blocks that take `rows` of a head each.
+/// Launches a kernel in which each block takes `rows` rows of one head.
 template <class Tile, class... Parameters, class... Arguments>
 void launch_heads(const char* name, const Tensor& query, int rows, void (*kernel)(AttentionHeads, Parameters...),
                   const AttentionHeads& heads, Arguments... arguments) {

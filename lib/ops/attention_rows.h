@@ -5,15 +5,15 @@
 #include "ops/random_words.h"
 #include "ops/vector_lanes.h"
 
-// What attention does with the scores of a query between its products. For *_kernels.cc and *_bf16.cc only: each
-// instruction set gets its own, which no other file can see.
+// What attention does with a query's scores between its two products. For *_kernels.cc and *_bf16.cc only: each
+// instruction set compiles its own copy, which no other file sees.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/// Scratch memory, dealt out piece by piece.
+/// Hands out scratch memory piece by piece.
 class Scratch {
  public:
   explicit Scratch(float* memory) : next_(memory) {}
@@ -27,10 +27,10 @@ class Scratch {
   float* next_;
 };
 
-/// Rows of scores are computed in whole vectors; what fills the last one up has no part in the sums.
+/// Rows of scores are computed in whole vectors; the padding at a row's end is no part of its sums.
 inline int64_t whole_vectors(int64_t count) { return (count + 15) / 16 * 16; }
 
-/// Of 16 random words, a bit each: 1 where the word is at least the threshold.
+/// One bit for each of 16 random words: 1 if the word is at least the threshold.
 inline uint16_t bits_kept(const uint32_t* words, uint32_t threshold) {
 #if defined(__AVX512F__)
   return _mm512_cmpge_epu32_mask(_mm512_loadu_si512(words), _mm512_set1_epi32(static_cast<int>(threshold)));
@@ -48,7 +48,7 @@ inline uint16_t bits_kept(const uint32_t* words, uint32_t threshold) {
 #endif
 }
 
-/// The lanes whose bit is 1, and 0 in the others.
+/// Keeps the lanes whose bit is 1 and zeroes the rest.
 inline Sixteen lanes_kept(uint16_t bits, const Sixteen& lanes) {
 #if defined(__AVX512F__)
   return Sixteen::made([&](int i) { return _mm512_maskz_mov_ps(bits, lanes.registers[i]); });
@@ -65,12 +65,12 @@ inline Sixteen lanes_kept(uint16_t bits, const Sixteen& lanes) {
 /// Which probabilities of a query dropout keeps.
 class KeptKeys {
  public:
-  /// All of them.
+  /// Keeps all of them.
   KeptKeys() = default;
-  /// A bit a key, from bit number `first` on.
+  /// `bits` has one bit per key, from bit number `first` on.
   KeptKeys(const uint16_t* bits, int64_t first) : bits_(bits), first_(first) {}
 
-  /// Of the 16 keys from this one on.
+  /// Returns the bits of the 16 keys from `key` on.
   uint16_t operator()(int64_t key) const {
     if (bits_ == nullptr) return 0xffff;
     uint32_t pair;
@@ -90,10 +90,10 @@ class Keep {
       : head_(head), first_(head.head * head.positions * head.positions), within_(first_ % 4) {}
 
   bool drops() const { return head_.dropout.threshold != 0; }
-  /// What is kept is multiplied by this.
+  /// Factor of the kept probabilities.
   float scale() const { return drops() ? head_.dropout.scale : 1.f; }
 
-  /// Draws those of a query; queries one after the other.
+  /// Draws the bits of one query. Queries must be drawn in order.
   KeptKeys draw(int64_t query) {
     if (!drops()) return {};
     const int64_t begin = within_ + query * head_.positions;
@@ -106,7 +106,7 @@ class Keep {
     }
     return drawn(query);
   }
-  /// The same once more.
+  /// Returns the bits that draw() has drawn for this query.
   KeptKeys drawn(int64_t query) const {
     if (!drops()) return {};
     return {head_.dropout.kept, within_ + query * head_.positions};
@@ -114,8 +114,8 @@ class Keep {
 
  private:
   const AttentionHead& head_;
-  int64_t first_, within_;  ///< the head's first word, and its place in its block of four
-  int64_t drawn_ = 0;       ///< words that are drawn or left out, counted from that block on
+  int64_t first_, within_;  ///< number of the head's first word, and its place in its block of four
+  int64_t drawn_ = 0;       ///< words already drawn or skipped, counted from the start of that block
 };
 
 inline void fill_rows_with_zero(float* rows, int64_t count, int64_t width, int64_t stride) {
@@ -125,14 +125,14 @@ inline void fill_rows_with_zero(float* rows, int64_t count, int64_t width, int64
 
 constexpr float kLog2OfE = 1.44269504088896341f;
 
-/// What softmax leaves to its caller.
+/// Numbers that softmax returns besides the scores.
 struct SoftmaxSum {
   float log_sum;  ///< the logarithm of the sum of exp(scale * score)
-  float inverse;  ///< turns what softmax wrote into probabilities
+  float inverse;  ///< turns the scores that softmax wrote into probabilities
 };
 
-/// Of one query: turns its scores into multiples of their probabilities, 0 where those aren't kept, with next to
-/// nothing up to whole vectors.
+/// Turns one query's scores into multiples of their probabilities, with 0 for the keys that dropout doesn't keep. The
+/// padding up to whole vectors gets numbers near 0.
 inline SoftmaxSum softmax(float* __restrict scores, int64_t length, float scale, const KeptKeys& kept) {
   const int64_t count = whole_vectors(length);
   for (int64_t key = length; key < count; ++key) scores[key] = -__builtin_inff();
@@ -148,21 +148,22 @@ inline SoftmaxSum softmax(float* __restrict scores, int64_t length, float scale,
   return {.log_sum = largest * scale + __builtin_logf(sum), .inverse = 1.f / sum};
 }
 
-/// What softmax_backward computes with besides the rows.
+/// Numbers that softmax_backward needs besides the rows.
 struct SoftmaxBackward {
   float scale;       ///< of the scores
   float kept_scale;  ///< of the probabilities that are kept
-  float log_sum;     ///< as softmax gave it
-  float product;     ///< of the query's output and its gradient
+  float log_sum;     ///< as softmax returned it
+  float product;     ///< dot product of the query's output and its gradient
 };
 
-/// Of one query: its scores become the probabilities after dropout, and the gradients of those become the gradients of
-/// the scores: with P the probabilities, g the gradients after dropout and d = sum of P * g, that is scale * P * (g -
-/// d). What stands past `length` up to whole vectors is computed, too, and means nothing.
+/// Turns one query's scores into its probabilities after dropout, and the gradients of these into the gradients of the
+/// scores. With P the probabilities, g the gradients after dropout and d = sum of P * g, the gradient of a score is
+/// scale * P * (g - d). Numbers past `length`, up to whole vectors, are computed too and mean nothing.
 inline void softmax_backward(float* __restrict scores, float* __restrict gradients, int64_t length,
                              const SoftmaxBackward& with, const KeptKeys& kept) {
   for (int64_t key = 0; key < length; key += 16) {
-    // The difference first: large scores and their sum nearly cancel out, and what is rounded before doesn't.
+    // Subtract before multiplying by log2(e): a large scaled score and log_sum nearly cancel, but the rounding errors
+    // of their products would not.
     const Sixteen probability = exp2_of((Sixteen::load(scores + key) * with.scale - with.log_sum) * kLog2OfE);
     const uint16_t bits = kept(key);
     const Sixteen gradient = lanes_kept(bits, Sixteen::load(gradients + key)) * with.kept_scale;

@@ -4,18 +4,18 @@
 #include "ops/attention_softmax_cuda.h"
 #include "ops/warp_cuda.h"
 
-// A warp a row: its lanes take groups of four keys that share a block of random words, and fold their numbers by
-// shuffles, always in the same order. Of the passes over a row only the first reads from memory.
+// A warp takes a row. Its lanes take groups of four keys that share a block of random words, and fold their numbers by
+// shuffles, always in the same order. Only the first pass over a row reads from memory.
 
 namespace dptrain::ops::cuda {
 namespace {
 
-/// What the kernels know of all rows.
+/// What the kernels need to know about all rows.
 struct Rows {
   int64_t count, positions, heads;
   const int32_t* lengths;  ///< null: all keys are read
   float scale;
-  // Dropout, where the threshold isn't 0:
+  // Dropout, if the threshold isn't 0:
   uint32_t threshold;
   float keep_scale;
   uint64_t seed;
@@ -26,7 +26,7 @@ struct Rows {
   __device__ int64_t sample(int64_t row) const { return row / (heads * positions); }
   __device__ int64_t length(int64_t row) const { return lengths != nullptr ? lengths[sample(row)] : positions; }
 
-  /// Calls each(key, what dropout multiplies by) for the lane's share of the row's keys.
+  /// Calls each(key, factor of dropout) for the lane's share of the row's keys.
   template <class Each>
   __device__ void for_each_key(int64_t row, const Each& each) const {
     const int64_t first = row % (heads * positions) * positions, within = first % 4;
@@ -65,7 +65,7 @@ __global__ void softmax_kernel(Rows rows, const float* scores, T* probabilities,
   });
 }
 
-/// With P the probabilities and g their gradients after dropout: scale * P * (g - sum of P * g).
+/// score gradient = scale * P * (g - sum of P * g), with P the probabilities and g their gradients.
 template <class T>
 __global__ void softmax_backward_kernel(Rows rows, const T* probabilities, const float* dropped_gradients,
                                         T* score_gradients, T* dropped) {
@@ -101,12 +101,12 @@ Rows rows_of(const AttentionInputs& in, const AttentionOptions& options) {
           .ids = dropping ? options.key.sample_ids.data<int64_t>() : nullptr};
 }
 
-/// Between [samples, positions, heads, packs] and [samples, heads, positions, packs], by packs of V.
+/// Copies between [samples, positions, heads, packs] and [samples, heads, positions, packs], by packs of V.
 template <class T, int V>
 __global__ void heads_kernel(const T* from, T* to, int64_t count, int64_t positions, int64_t heads, int64_t packs,
                              bool split) {
   for (int64_t i = global_thread(); i < count; i += global_threads()) {
-    // The place among the heads, of which `i` is the pack.
+    // `i` is the place of a pack in the split heads, and `merged` is its place in the merged ones.
     const int64_t pack = i % packs, position = i / packs % positions, head = i / (packs * positions) % heads;
     const int64_t sample = i / (packs * positions * heads);
     const int64_t merged = ((sample * positions + position) * heads + head) * packs + pack;
@@ -114,7 +114,7 @@ __global__ void heads_kernel(const T* from, T* to, int64_t count, int64_t positi
   }
 }
 
-/// `shape`: [N, S, H * D].
+/// Splits or merges heads. `shape`: [N, S, H * D].
 void move_heads(const Tensor& from, const Tensor& to, const Shape& shape, int64_t heads, bool split) {
   const int64_t width = shape[2] / heads;
   with_element_type(from, [&]<class T>(ElementType<T>) {

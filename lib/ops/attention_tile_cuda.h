@@ -7,58 +7,59 @@
 // What the kernels of attention_fused_*_cuda.cu share: how heads are cut into tiles, and what a warp does with them.
 // For .cu files only.
 //
-// A block has a head of a sample, (32, kWarps) threads, and in shared memory tiles of its matrices: rows of T. A warp
-// has a strip of 16 queries and, for a tile of keys, their scores: 16 rows of floats, which tensor cores write and
-// lanes read. What becomes of them, T again, lies in the same rows. Lane `row + 16 * half` has half of a row: whether
-// its keys are dropped it draws alone, and a row's sums take one shuffle.
+// A block of (32, kWarps) threads works on one head of one sample. It holds tiles of the head's matrices, rows of T, in
+// shared memory. A warp has a strip of 16 queries and their scores for a tile of keys: 16 rows of floats, which tensor
+// cores write and lanes read. What is computed from the scores, in T again, is written over the same rows. Half of a
+// row belongs to lane `row + 16 * half`. The lane draws alone which of its keys are dropped, and a row's sum takes one
+// shuffle.
 //
-// Rows are 16 bytes longer than they need be, an odd number of 16 bytes: eight lanes that load or store 16 bytes each
-// of eight rows that follow one another, as ldmatrix and our own loops do, meet each of the 32 banks once.
-// Accumulators, stored by 8 bytes a lane, meet some of them twice.
+// Rows are padded by 16 bytes, so that their length is an odd multiple of 16 bytes. ldmatrix and our own loops load or
+// store 16 bytes per lane with eight lanes on eight consecutive rows: they access each of the 32 banks once.
+// Accumulators, stored with 8 bytes per lane, access some banks twice.
 //
-// What limits them are the instructions of a score and shared memory, neither memory nor tensor cores: of sm_90a's
-// forward takes about 16 a score, the gradients of queries 22, those of keys 26, and each of them 18 more to draw what
-// is dropped. Registers, 128 a thread, and shared memory, 46 KiB at most, leave a multiprocessor four blocks of any of
-// the kernels. In nvcc 13.0 the gradients of keys are short of a few registers, which are spilled where a tile of keys
-// is the last one of its head.
+// The limits are instructions per score and shared memory, neither device memory nor tensor cores. On sm_90a, forward
+// takes about 16 instructions per score, the gradients of queries 22 and those of keys 26. Each of them takes 18 more
+// to draw what is dropped. Registers, 128 per thread, and shared memory, 46 KiB at most, leave a multiprocessor room
+// for four blocks of any of the kernels. With nvcc 13.0 the kernel for the gradients of keys lacks a few registers and
+// spills them in the last tile of keys of a head.
 
 namespace dptrain::ops::cuda {
 
-/// Tiles of heads of up to kWidth columns: as many keys at a time as leave each kernel's shared memory within the 48
-/// KiB that need no opt-in.
+/// The tiles of heads of up to kWidth columns. A tile has as many keys as keep each kernel's shared memory within the
+/// 48 KiB that need no opt-in.
 template <int kWidthOfTile>
 struct AttentionTile {
   static constexpr int kWidth = kWidthOfTile;
   static constexpr int kWarps = kWidth <= 64 ? 4 : 2;
   static constexpr int kThreads = 32 * kWarps;
-  static constexpr int kBlocks = 4;  ///< of a multiprocessor, at least: registers are spared for them
+  static constexpr int kBlocks = 4;  ///< per multiprocessor, at least; limits registers
   static constexpr int kQueries = 16 * kWarps;
   static constexpr int kKeys = kWidth <= 32 ? 64 : 32;
-  static constexpr int kShare = kKeys / 2;       ///< keys of a lane
+  static constexpr int kShare = kKeys / 2;       ///< keys per lane
   static constexpr int kStride = kWidth + 8;     ///< from row to row, in elements
   static constexpr int kScores = kKeys + 4;      ///< from row to row of scores, in floats
-  static constexpr int kOfScores = 2 * kScores;  ///< and in elements of what becomes of them
+  static constexpr int kOfScores = 2 * kScores;  ///< the same in elements of T
 };
 inline constexpr size_t kSharedBytes = 48 * 1024;
 
-/// What a kernel knows of all heads.
+/// What a kernel needs to know about all heads.
 struct AttentionHeads {
   int heads, positions, width;
-  int64_t columns;         ///< of all heads
+  int64_t columns;         ///< of a row: those of all heads
   const int32_t* lengths;  ///< null: all keys are read
   float scale;
-  bool packs;  ///< a head's rows can be read and written by 16 bytes
+  bool packs;  ///< a head's rows can be read and written 16 bytes at a time
   AttentionDropout dropout;
 };
 
 constexpr float kLog2OfE = 1.44269504088896341f, kLogOf2 = 0.693147180559945309f;
 
-/// The block's place. Blocks of a head follow one another: they read the same keys and values.
+/// The place of a block. The blocks of a head follow each other, as they read the same keys and values.
 struct HeadOfBlock {
-  int first;    ///< row of the head, where the block's begin
+  int first;    ///< the first of the head's rows that the block takes
   int length;   ///< keys that are read
-  int sample;   ///< in the batch
-  int head;     ///< in the sample
+  int sample;   ///< the sample's number in the batch
+  int head;     ///< the head's number in the sample
   int64_t at;   ///< the head's first element in [N, S, H * D]
   int64_t row;  ///< the head's first row in [N, H, S]
 
@@ -71,18 +72,18 @@ struct HeadOfBlock {
     at = int64_t{sample} * heads.positions * heads.columns + head * heads.width;
     row = (int64_t{sample} * heads.heads + head) * heads.positions;
   }
-  /// The number that what a query has for a key has in the sample's [H, S, S].
+  /// The index of a query's number for a key in the sample's [H, S, S].
   __device__ int64_t number(const AttentionHeads& heads, int query, int key) const {
     return (int64_t{head} * heads.positions + query) * heads.positions + key;
   }
 };
 
-/// Rows `first` on of a head go to shared memory, kRows of them. Zeros stand for those from `end` on, and for columns
-/// that the head hasn't: products then add nothing, whatever lies in memory.
+/// Copies kRows rows of a head, from row `first` on, to shared memory. Rows from `end` on and columns past the head's
+/// width become zeros, so that they add nothing to products, whatever is in memory.
 template <class Tile, int kRows, class T>
 __device__ void load_rows(const AttentionHeads& heads, const HeadOfBlock& block, const T* from, int first, int end,
                           T* to) {
-  constexpr int kPacks = Tile::kWidth / 8, kStep = Tile::kThreads / kPacks;  // of a row; rows at a time
+  constexpr int kPacks = Tile::kWidth / 8, kStep = Tile::kThreads / kPacks;  // packs per row; rows at a time
   const int thread = static_cast<int>(32 * threadIdx.y + threadIdx.x);
   const int row = thread / kPacks, column = thread % kPacks * 8;
   const T* source = from + block.at + int64_t{first + row} * heads.columns + column;
@@ -104,12 +105,12 @@ __device__ void load_rows(const AttentionHeads& heads, const HeadOfBlock& block,
     }
 }
 
-/// A lane's share of a row of the warp's strip.
+/// The share of a lane in the warp's strip: half of a row.
 struct LaneShare {
   int row = static_cast<int>(threadIdx.x) % 16;
   int half = static_cast<int>(threadIdx.x) / 16;
 
-  /// Its keys' scores.
+  /// Reads the scores of the lane's keys.
   template <class Tile>
   __device__ void read(const float* scores, float (&to)[Tile::kShare]) const {
     const float* from = scores + row * Tile::kScores + half * Tile::kShare;
@@ -120,7 +121,7 @@ struct LaneShare {
       for (int k = 0; k < 4; ++k) to[i + k] = pack.at[k];
     }
   }
-  /// Rounded to T, where the scores of its strip were.
+  /// Writes the values, rounded to T, over the scores of the strip.
   template <class T, class Tile>
   __device__ void write(const float (&values)[Tile::kShare], T* to) const {
 #pragma unroll
@@ -133,10 +134,10 @@ struct LaneShare {
   }
 };
 
-/// Added up over a row's two lanes, on both.
+/// Adds up the numbers of a row's two lanes. Both get the sum.
 __device__ inline float sum_of_row(float own) { return own + __shfl_xor_sync(kAllLanes, own, 16); }
 
-/// 2^x within 2 units in the last place, and 0 where that would be denormal.
+/// Returns 2^x within 2 units in the last place, or 0 if the result would be denormal.
 __device__ inline float power_of_2(float x) {
 #if defined(__CUDA_ARCH__)
   // exp2f takes three more instructions for denormals.
@@ -148,8 +149,8 @@ __device__ inline float power_of_2(float x) {
 #endif
 }
 
-/// scores = strip * keys^T, [16, kKeys], of a strip of rows and a tile of them: 32 keys at a time, as registers are
-/// few.
+/// scores = strip * keys^T, [16, kKeys]: the products of a strip of rows and a tile of rows. It takes 32 keys at a
+/// time, as registers are few.
 template <class Tile, class T>
 __device__ void multiply_rows(const T* strip, const T* keys, float* scores) {
 #pragma unroll 1
@@ -174,7 +175,7 @@ __device__ void multiply_rows(const T* strip, const T* keys, float* scores) {
   }
 }
 
-/// sums += left * rows: 16 rows of a tile, and what they are multiplied by.
+/// sums += left * rows, where `rows` are 16 rows of a tile.
 template <class Tile, class T, class Layout>
 __device__ void add_product(const LeftMatrix<T, Layout>& left, const T* rows, MatrixSum* sums) {
 #pragma unroll
@@ -185,8 +186,8 @@ __device__ void add_product(const LeftMatrix<T, Layout>& left, const T* rows, Ma
   }
 }
 
-/// Sums of 16 rows, times `factor`, become rows `first` on of the head, up to `end`. `room`: 16 rows of scores, which
-/// are written over; the warp has read them.
+/// Writes the sums of 16 rows to rows `first` on of the head, up to `end`. Each row is multiplied by its lanes'
+/// `factor`. `room`: 16 rows of scores that the warp has read; they are overwritten.
 template <class Tile, class T>
 __device__ void write_rows(const AttentionHeads& heads, const HeadOfBlock& block, const MatrixSum* sums, float factor,
                            float* room, int first, int end, T* to) {

@@ -9,17 +9,18 @@
 
 namespace dptrain::ops {
 
-/// What may happen to an image before a model learns from it. The values are part of every result: never renumber.
+/// Random changes to a training image. The values enter the random draws, so they must never be renumbered.
 enum class AugmentationKind : uint32_t {
-  random_crop = 0,  ///< pads it with zeros and takes a window of its size (He et al., 2016, section 4.2)
-  flip = 1,         ///< mirrors every second image, left to right
-  cutout = 2,       ///< zeroes a square around any pixel, as far as it lies in the image (DeVries and Taylor, 2017)
-  random_resized_crop = 3  ///< takes a window of any size and scales it to the image's (Szegedy et al., 2015)
+  random_crop = 0,         ///< pads the image with zeros and takes a window of its size (He et al., 2016, section 4.2)
+  flip = 1,                ///< mirrors an image, left to right, with probability 1/2
+  cutout = 2,              ///< zeroes a square around a random pixel, clipped to the image (DeVries and Taylor, 2017)
+  random_resized_crop = 3  ///< takes a window of random size and scales it to the image's size (Szegedy et al., 2015)
 };
 
 struct Augmentation {
   AugmentationKind kind = AugmentationKind::random_crop;
-  /// Zeros at each side of a random crop; the side of a cutout's square, 0 for half the image's shorter one.
+  /// For a random crop, the zeros at each side. For a cutout, the side of the square, or 0 for half the image's shorter
+  /// side.
   int32_t pixels = 0;
   CropRange window = {};  ///< of a random resized crop
 };
@@ -33,15 +34,15 @@ struct Augmentations {
   constexpr bool empty() const { return count == 0; }
 };
 
-/// The byte of a pixel of an augmented image: that of one pixel of the original, or a mean of four.
+/// How to compute a pixel's byte in an augmented image: one pixel of the original, or a mean of four.
 struct PixelSource {
-  /// Numbers of pixels, or PixelMap::kZero: upper left, upper right, lower left, lower right.
+  /// Numbers of pixels, or PixelMap::kZero, in the order upper left, upper right, lower left, lower right.
   int32_t at[4] = {PixelMap::kZero, PixelMap::kZero, PixelMap::kZero, PixelMap::kZero};
   bool is_mean = false;
   Neighbours across = {};
   Neighbours down = {};
 
-  /// Of one channel of the original.
+  /// Returns the byte from `plane`, one channel of the original.
   constexpr uint8_t byte(const uint8_t* plane) const {
     if (!is_mean) return byte_at(plane, 0);
     return down.mean(across.mean(byte_at(plane, 0), byte_at(plane, 1)),
@@ -52,8 +53,8 @@ struct PixelSource {
   constexpr uint8_t byte_at(const uint8_t* plane, int corner) const { return at[corner] < 0 ? 0 : plane[at[corner]]; }
 };
 
-/// Where each pixel of an augmented image comes from, all that is random about it drawn: for the host and for kernels.
-/// What is drawn depends on (seed, epoch, sample, kind) alone.
+/// Maps each pixel of an augmented image to its source, with all random numbers drawn, for the host and for kernels.
+/// The draws depend only on (seed, epoch, sample, kind).
 class AugmentedImage {
  public:
   constexpr AugmentedImage(const Augmentations& augmentations, const ImageSize& size, uint32_t epoch, uint32_t sample)
@@ -81,7 +82,7 @@ class AugmentedImage {
 
   constexpr const ImageSize& size() const { return map_.size(); }
 
-  /// What is to be seen at (y, x).
+  /// The source of pixel (y, x).
   constexpr PixelSource source(int32_t y, int32_t x) const {
     PixelSource source;
     if (window_.height == 0) {
@@ -105,9 +106,9 @@ class AugmentedImage {
     return static_cast<int32_t>(word_below(word, static_cast<uint32_t>(bound)));
   }
 
-  PixelMap map_;            ///< of the original, or of a window that has been scaled
-  CropWindow window_ = {};  ///< of height 0: none
-  PixelMap before_;         ///< what the window is of
+  PixelMap map_;  ///< from the result's pixels to the original's, or to those of the scaled window if there is one
+  CropWindow window_ = {};  ///< height 0: no window
+  PixelMap before_;         ///< from pixels of the image that the window is cut from to the original's
 };
 
 }  // namespace dptrain::ops

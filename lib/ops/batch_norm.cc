@@ -15,8 +15,8 @@
 namespace dptrain::ops {
 namespace {
 
-/// The memory that a GPU takes: the gradient before a ReLU is written where it is read again, over what came where
-/// nobody else holds that.
+/// Allocates the gradients as a GPU does. The gradient before a ReLU is written only if it is read again, into the
+/// incoming gradient's memory if nothing else holds that.
 BatchNormGradients logged_gradients(const BatchNormInputs& in, const SummedGradient& output_gradient,
                                     const BatchNormSinks& sinks, bool relu) {
   const TensorOptions like_x{.dtype = in.x.dtype(), .layout = in.x.layout()};
@@ -62,7 +62,7 @@ BatchNormSinks BatchNormSinks::of(const BatchNormInputs& in) {
 
 BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNormOptions& options) {
   Device& device = checked_inputs("batch_norm", in);
-  // Without samples there is nothing to normalize, and the running statistics have nothing to learn.
+  // Without samples there is nothing to normalize, and the running statistics don't change.
   if (in.x.elements() == 0)
     return {.y = Tensor::empty(device, in.x.shape(), {.dtype = in.x.dtype(), .layout = in.x.layout()}),
             .mean = Tensor::zeros(device, in.gamma.shape()),
@@ -99,7 +99,8 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
     if (gradient->defined()) require_shape("batch_norm backward", "output gradient", gradient->shape(), in.x.shape());
   if (sinks.x.defined()) {
     require_shape("batch_norm backward", "sum of gradients", sinks.x.shape(), in.x.shape());
-    // A CPU worker adds to it afterwards, and so does whose sum lies in another layout than a GPU computes in.
+    // A CPU worker adds to the sum afterwards. A GPU does too if the sum has another layout than nhwc, in which it
+    // computes.
     if (in.x.device().kind() == DeviceKind::cpu || sinks.x.layout() != Layout::nhwc) {
       BatchNormSinks alone = sinks;
       alone.x = Tensor();
@@ -109,8 +110,7 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
       return gradients;
     }
   }
-  // A CPU worker adds them up beforehand, into memory that it has at hand; a GPU does so in a pass that it makes
-  // anyway.
+  // A CPU worker adds up the two parts beforehand, into memory at hand. A GPU adds them in a pass that it makes anyway.
   if (in.x.device().kind() == DeviceKind::cpu) output_gradient = std::move(output_gradient).sum();
   Device& device = checked_inputs("batch_norm", in);
   check_sinks("batch_norm backward", in, sinks);

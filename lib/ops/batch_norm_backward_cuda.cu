@@ -7,15 +7,18 @@
 #include "ops/other_channels_cuda.h"
 #include "ops/reorder.h"
 
-// Elements read and written for each of x: sums read 2, and 1 more where a residual's output says where the ReLU cut,
-// and 1 more of a second gradient; with either they write 1, the gradient before the ReLU, so that gradients read 2 and
-// write 1. Of synchronized norms the two are apart: gradients read what sums have read, and write 1, with a residual 2.
-// They read 1 more of what they are added to. A few operations an element, so that all of it is bound by memory.
+// Elements read and written per element of x:
+// - The sums read 2, 1 more if a residual's output says where the ReLU cut, and 1 more for a second gradient. With
+//   either they write 1, the gradient before the ReLU, and the gradients then read 2 and write 1.
+// - In synchronized norms, sums and gradients are apart. The gradients read what the sums have read, and write 1, or 2
+//   with a residual.
+// - The gradients read 1 more if they are added to something.
+// An element takes a few operations, so all of this is bound by memory.
 
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Of a multiprocessor: fewer would leave too little under way to memory, more have no room for a thread's numbers.
+/// Blocks per multiprocessor. Fewer have too few loads in flight; more leave no room for a thread's numbers.
 constexpr int kBlocks = 2;
 
 template <class T>
@@ -43,7 +46,7 @@ struct BackwardPacks {
   }
 };
 
-/// V columns of a thread, all of one row at a time.
+/// A thread's V columns. The thread takes them in one row at a time.
 template <class T, int V>
 struct BackwardColumns {
   Affine affine[V];
@@ -54,11 +57,11 @@ struct BackwardColumns {
     for (int i = 0; i < V; ++i) affine[i] = numbers.of[i].affine(), mean[i] = numbers.of[i].mean;
   }
 
-  /// The gradient before the ReLU, and the distance of x from its mean.
+  /// Computes the gradient before the ReLU, and the distance of x from its mean.
   __device__ void split(const BackwardInputs<T>& b, BackwardPacks<T, V> packs, float (&gradient)[V],
                         float (&distance)[V]) const {
     if (b.second != nullptr) {
-      // Rounded as a sum that lies in memory is.
+      // Rounded as a sum in memory would be.
       for (int i = 0; i < V; ++i) packs.incoming.set(i, packs.incoming.get(i) + packs.second.get(i));
     }
     for (int i = 0; i < V; ++i) {
@@ -70,8 +73,8 @@ struct BackwardColumns {
   }
 };
 
-/// Sums over a part's rows of the gradient, and of gradient * (x - mean). The gradient itself goes to `masked`, where
-/// that isn't null; it may be `incoming`.
+/// Sums the gradient, and gradient * (x - mean), over a part's rows. Writes the gradient itself to `masked` unless that
+/// is null; `masked` may be `incoming`.
 template <class T, int V>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     gradient_sums_kernel(ChannelRows m, BackwardInputs<T> b, float* sums, float* dots, T* masked) {
@@ -96,12 +99,12 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   write_part_sums<V, 2>(m, own, to);
 }
 
-/// What the gradient of x loses in each channel.
+/// What the gradient of x loses in each channel, so that it is centered.
 struct Centering {
   float* mean;   ///< the mean of the gradient
-  float* slope;  ///< and this times (x - mean)
+  float* slope;  ///< factor of (x - mean)
 
-  /// Of channel c, from sums over `count` values of the gradient, and of gradient * (x - mean).
+  /// Sets channel c from the sums over `count` values of the gradient, and of gradient * (x - mean).
   __device__ void finish(int64_t c, double sum, double dot, double count, const Normalization& normalization) const {
     const double deviation = normalization.inverse_deviation[c];
     mean[c] = static_cast<float>(sum / count);
@@ -110,7 +113,7 @@ struct Centering {
   __device__ void none(int64_t c) const { mean[c] = slope[c] = 0.f; }
 };
 
-/// The members of BatchNormSinks.
+/// The members of BatchNormSinks, as kernels take them.
 struct Sinks {
   float* gamma;
   float* beta;
@@ -147,7 +150,7 @@ __global__ void __launch_bounds__(kFoldThreads)
     centering.finish(c, folded[0], folded[1], static_cast<double>(m.image_rows()), normalization);
 }
 
-/// The same for a part of the samples: `own`, [2 C], gets its sums.
+/// Finishes the gradients of a part of the samples: writes those of gamma and beta, and the sums to `own`, [2 C].
 __global__ void __launch_bounds__(kFoldThreads)
     finish_part_gradients_kernel(ChannelRows m, const float* sums, const float* dots, Normalization normalization,
                                  Sinks sinks, float* own) {
@@ -161,14 +164,15 @@ __global__ void __launch_bounds__(kFoldThreads)
   own[m.channels + c] = static_cast<float>(folded[1]);
 }
 
-/// What follows from the sums of all devices, which have `positions` values a sample.
+/// Computes the centering from the sums of all devices, if a sample has `positions` values per channel.
 __global__ void center_by_sums_kernel(SumsOfAll all, const float* sums, int64_t positions, Normalization normalization,
                                       Centering centering) {
   const int64_t c = global_thread();
   if (c < all.channels) centering.finish(c, sums[c], sums[all.channels + c], all.values(positions), normalization);
 }
 
-/// `sum` is added; it may be `out`.
+/// Writes the gradient of x plus `sum` to `out`; `sum` may be `out`. Writes the gradient before the ReLU to
+/// `residual_out`, unless that is null.
 template <class T, int V>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Centering centering, OtherChannels<T> sum, T* out,
@@ -195,7 +199,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     Pack<T, V> result, residual;
     for (int i = 0; i < V; ++i) {
       result.set(i, fmaf(slope[i], distance[i], columns.affine[i].scale * (gradient[i] - lost[i])));
-      // Rounded as a gradient that lies in memory is.
+      // Rounded as a gradient in memory would be.
       if (sum.x != nullptr) result.set(i, result.get(i) + loaded.sum.get(i));
       residual.set(i, gradient[i]);
     }
@@ -228,7 +232,7 @@ struct Backward {
             .normalization = normalization,
             .relu = options.relu};
   }
-  /// The same once gradient_sums_kernel has left the gradient before the ReLU in `masked`.
+  /// The inputs once gradient_sums_kernel has written the gradient before the ReLU to `masked`.
   template <class T>
   BackwardInputs<T> inputs(const Tensor& masked) const {
     BackwardInputs<T> known = inputs<T>();
@@ -238,7 +242,7 @@ struct Backward {
     return known;
   }
 
-  /// Calls finish(rows, sums, dots) with what gradient_sums_kernel has left; x has samples.
+  /// Calls finish(rows, sums, dots) with the results of gradient_sums_kernel. x must have samples.
   template <class F>
   void with_sums(const Tensor& masked, const F& finish) const {
     with_packs(masked, Tensor(), [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
@@ -250,9 +254,9 @@ struct Backward {
     });
   }
 
-  /// The gradients of x and of the residual, in the layout of x as it came. `masked` is what with_sums has left there,
-  /// or undefined; `sum`, in nhwc, is what the gradient of x is added to, and `wider` has first channels that are
-  /// added.
+  /// Returns the gradients of x and of the residual, in the layout that x came in. `masked`: what with_sums has written
+  /// to it, or undefined. `sum`: what the gradient of x is added to, in nhwc, or undefined. `wider`: its first channels
+  /// are added to the gradient of x; or undefined.
   BatchNormGradients gradients(const Tensor& masked, const Tensor& sum = {}, const Tensor& wider = {}) const {
     const Tensor added = sum.defined() ? sum : in_nhwc(wider);
     const Tensor of_x = sum.defined() ? sum : empty_nhwc(x, x.shape());
@@ -292,8 +296,9 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
     finish_without_samples(sinks);
     return backward.gradients(Tensor(), sinks.x, sinks.wider);
   }
-  // The gradient before the ReLU, where it is a residual's, or would be read from two places again. Of no ReLU it is
-  // what came; else it takes the place of that where nobody else holds it.
+  // The gradient before the ReLU is kept if it is the residual's gradient, or would have to be read from two places
+  // again. If there is neither a ReLU nor a second gradient, it is the incoming gradient itself. Else it overwrites the
+  // incoming gradient if nobody else holds that.
   const bool as_it_came = !options.relu && !backward.second.defined();
   const bool is_kept = in.residual.defined() || backward.second.defined();
   const Tensor masked = !is_kept                 ? Tensor()

@@ -8,14 +8,14 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// The least number of equal parts that hold no more than `most` positions each.
+/// Returns the smallest number of equal parts with at most `most` positions each.
 int64_t equal_parts(int64_t positions, int64_t most) {
   int64_t parts = (positions + most - 1) / most;
   while (positions % parts != 0) ++parts;
   return parts;
 }
 
-/// Two numbers a lane of every chunk, before they are folded over the samples.
+/// Two numbers per lane of each chunk, before they are folded over the samples.
 struct Partials {
   explicit Partials(Device& device, const Chunks& chunks)
       : first(Tensor::empty(device, {chunks.count() * chunks.lanes}, {.purpose = MemoryPurpose::workspace})),
@@ -23,7 +23,7 @@ struct Partials {
   Tensor first, second;
 };
 
-/// y = x * scale + shift for these statistics.
+/// Computes scale and shift of y = x * scale + shift from these statistics.
 void affine(const BatchNormInputs& in, const BatchNormTraining& statistics, const Chunks& chunks, PerLane& scale,
             PerLane& shift) {
   const float *gamma = in.gamma.data<float>(), *beta = in.beta.data<float>();
@@ -34,7 +34,7 @@ void affine(const BatchNormInputs& in, const BatchNormTraining& statistics, cons
   }
 }
 
-/// What is added to the first channels of x, chunk by chunk of x.
+/// The residual that is added to the first channels of x, by chunks of x.
 class ResidualChunks {
  public:
   ResidualChunks(const Tensor& x, const Chunks& chunks, const Tensor& residual)
@@ -46,7 +46,7 @@ class ResidualChunks {
   }
 
   int64_t lanes() const { return lanes_; }
-  /// Its rows for a chunk; null where there is nothing to be added.
+  /// Returns the residual's rows for a chunk; null if nothing is added.
   const float* read(int64_t chunk, Pieces& pieces) const {
     const int64_t part = chunk % chunks_.parts, block = chunk / chunks_.parts % chunks_.blocks;
     if (block >= blocks_) return nullptr;
@@ -82,8 +82,8 @@ std::vector<ChannelMoments> moments_of(const Tensor& x) {
     batch_norm_kernels().statistics(pieces.read(x, chunks.offset(chunk), chunks.elements()), chunks.positions,
                                     chunks.lanes, means + chunk * chunks.lanes, squares + chunk * chunks.lanes);
   });
-  // Chunks of equal size: the mean is the mean of their means, and the squares add up with those of the means around it
-  // (Chan, Golub and LeVeque, 1979), in sample order and double precision.
+  // Chunks have equal size, so the mean is the mean of their means. The squares add up with those of the means around
+  // it (Chan, Golub and LeVeque, 1979), in sample order and double precision.
   chunks.for_each_number([&](size_t c, int64_t i) {
     moments[c].mean += means[i];
     moments[c].squares += squares[i];
@@ -194,7 +194,7 @@ void BatchNormBackward::center(int64_t c, const ChannelGradients& sums, double c
 BatchNormGradients BatchNormBackward::inputs() const {
   const TensorOptions like_x{.dtype = in_.x.dtype(), .layout = in_.x.layout()};
   const auto make = [&] { return Tensor::empty(in_.x.device(), in_.x.shape(), like_x); };
-  // Without a ReLU the residual's gradient is what came.
+  // Without a ReLU the residual's gradient is the incoming gradient.
   const bool masks = in_.residual.defined() && relu_;
   const Tensor masked = masks ? make() : Tensor();
   const BatchNormGradients gradients{.x = make(), .residual = in_.residual.defined() && !masks ? incoming_ : masked};

@@ -7,12 +7,12 @@
 #include "ops/batch_norm_kernels.h"
 #include "ops/f32_pieces.h"
 
-// The passes over memory of a batch norm on a CPU worker, and what follows for each channel between them.
+// The passes over memory of a batch norm on a CPU worker, and the computations per channel between them.
 
 namespace dptrain::ops::cpu {
 
-/// How a tensor falls into chunks of equal size: sample by sample, block of channels by block, and positions that are
-/// widened at once by the others, where it isn't f32.
+/// How a tensor is split into chunks of equal size: by sample, then by block of channels. Unless it is f32, positions
+/// are split too, into parts that are widened to f32 at once.
 struct Chunks {
   explicit Chunks(const Tensor& x);
 
@@ -24,8 +24,8 @@ struct Chunks {
   double chunks_per_channel() const { return static_cast<double>(samples * parts); }
   double values_per_channel() const { return chunks_per_channel() * static_cast<double>(positions); }
 
-  /// Calls f(channel, i) for the places of the channels' numbers among those of all lanes of all chunks: as they lie in
-  /// memory, which is each channel's order of samples.
+  /// Calls f(channel, i) for each channel's entries in an array with one number per lane of each chunk. The order is
+  /// that of memory, so each channel's samples come in order.
   template <class F>
   void for_each_number(const F& f) const {
     for (int64_t chunk = 0; chunk < count(); ++chunk) {
@@ -35,11 +35,11 @@ struct Chunks {
   }
 
   int64_t samples, channels, lanes, blocks;
-  int64_t parts;      ///< of a sample's positions
-  int64_t positions;  ///< of a chunk
+  int64_t parts;      ///< parts of a sample's positions
+  int64_t positions;  ///< positions of a chunk
 };
 
-/// A number a channel, padded to whole blocks with zeros, so that padded lanes of the output stay zero.
+/// One number per channel, padded with zeros to whole blocks, so that padded lanes of the output stay zero.
 class PerLane {
  public:
   explicit PerLane(const Chunks& chunks) : values_(static_cast<size_t>(chunks.padded_channels())) {}
@@ -56,18 +56,18 @@ struct ChannelMoments {
   double squares = 0;
 };
 
-/// Those of every channel, folded in sample order; zeros without samples.
+/// Returns the moments of every channel, folded in sample order; zeros without samples.
 std::vector<ChannelMoments> moments_of(const Tensor& x);
 
-/// Keeps what normalizes channel c, whose moments are of `count` values, and updates its running statistics. Of no
-/// values nothing is learned.
+/// Writes the statistics that normalize channel c and updates its running statistics. `moments` are over `count`
+/// values; with count 0 the running statistics don't change.
 void finish_statistics(const BatchNormInputs& in, const BatchNormTraining& result, int64_t c,
                        const ChannelMoments& moments, double count, const BatchNormOptions& options);
 
-/// y = x * scale + shift by these statistics, then + residual, then max(0, .)
+/// Returns y = x * scale + shift by these statistics, then + residual, then max(0, .) with relu.
 Tensor normalized(const BatchNormInputs& in, const BatchNormTraining& statistics, const BatchNormOptions& options);
 
-/// A channel's sum of the gradient g of what was normalized, and of g * (x - mean).
+/// A channel's sum of g and of g * (x - mean), with g the output's gradient after the ReLU's mask.
 struct ChannelGradients {
   double sum = 0;
   double dot = 0;
@@ -82,12 +82,12 @@ class BatchNormBackward {
   int64_t channels() const { return chunks_.channels; }
   double values_per_channel() const { return chunks_.values_per_channel(); }
 
-  /// Those of every channel, folded in sample order.
+  /// Returns the sums of every channel, folded in sample order.
   std::vector<ChannelGradients> sums() const;
 
-  /// The gradients of gamma and beta of channel c, from these sums.
+  /// Writes the gradients of gamma and beta of channel c, computed from its sums.
   void finish_parameters(const BatchNormSinks& sinks, int64_t c, const ChannelGradients& sums) const;
-  /// What the gradient of x loses in channel c, whose sums are of `count` values.
+  /// Sets what is subtracted from the gradient of x in channel c; `sums` are over `count` values.
   void center(int64_t c, const ChannelGradients& sums, double count);
   BatchNormGradients inputs() const;
 

@@ -4,8 +4,8 @@
 
 namespace dptrain::ops::cuda {
 
-// x, residual, y and their gradients: f32, bf16 or f16 in nhwc, converted where they come otherwise. Parameters,
-// statistics and their gradients: f32.
+// x, residual, y and their gradients are f32, bf16 or f16. They are in nhwc, or are converted to it. Parameters,
+// statistics and their gradients are f32.
 
 BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNormOptions& options);
 BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNormOptions& options);

@@ -6,14 +6,14 @@
 #include "ops/other_channels_cuda.h"
 #include "ops/reorder.h"
 
-// Elements read and written for each of x: training statistics read 1; normalization reads 1 (2 with a residual) and
-// writes 1. A few operations an element, so that all of it is bound by memory.
+// Elements read and written per element of x: training statistics read 1; normalization reads 1 (2 with a residual) and
+// writes 1. An element takes a few operations, so all of this is bound by memory.
 
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Sums over a part's rows of x - shift and of its square. The shift, the first row, keeps a large mean from cancelling
-/// the variance; it is the same for all parts, so that their sums can be added.
+/// Sums x - shift and its square over a part's rows. The shift, which is the first row, keeps a large mean from
+/// canceling the variance. It is the same for all parts, so that their sums can be added.
 template <class T, int V>
 __global__ void statistics_kernel(ChannelRows m, const T* __restrict__ x, float* sums, float* squares) {
   const int64_t c = m.first_column<V>();
@@ -40,7 +40,8 @@ struct Moments {
   double squares;
 };
 
-/// Folds the parts of the thread's fold_channel(). Called by all threads of the block; those of row 0 get the moments.
+/// Folds the parts of the thread's fold_channel(). All threads of the block must call it; those of row 0 get the
+/// moments.
 template <class T>
 __device__ Moments fold_moments(const ChannelRows& m, const T* x, const float* sums, const float* squares) {
   double folded[2];
@@ -61,7 +62,7 @@ struct Statistics {
   float epsilon;
   float momentum;
 
-  /// All that depends on the moments of channel c, which are of `count` values.
+  /// Sets everything that depends on the moments of channel c, which are those of `count` values.
   __device__ void finish(int64_t c, const Moments& moments, double count) const {
     mean[c] = static_cast<float>(moments.mean);
     inverse_deviation[c] = static_cast<float>(1.0 / sqrt(moments.squares / count + epsilon));
@@ -71,7 +72,7 @@ struct Statistics {
   }
 };
 
-/// Folds the parts of each channel and derives all that depends on them.
+/// Folds the parts of each channel and computes everything that depends on them.
 template <class T>
 __global__ void __launch_bounds__(kFoldThreads)
     finish_statistics_kernel(ChannelRows m, const T* x, const float* sums, const float* squares, Statistics s) {
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(kFoldThreads)
   if (threadIdx.y == 0 && c < m.channels) s.finish(c, moments, static_cast<double>(m.image_rows()));
 }
 
-/// The members of a BatchNormPart.
+/// The members of a BatchNormPart, as kernels take them.
 struct Part {
   float* mean;
   float* squares;
@@ -91,7 +92,7 @@ Part members(const BatchNormPart& part) {
   return {.mean = part.mean.data<float>(), .squares = part.squares.data<float>(), .sums = part.sums.data<float>()};
 }
 
-/// The same for a part of the samples, of `samples` of them.
+/// Folds the parts of each channel for one device's `samples` samples, and writes the members of `part`.
 template <class T>
 __global__ void __launch_bounds__(kFoldThreads)
     finish_part_kernel(ChannelRows m, const T* x, const float* sums, const float* squares, double samples, Part part) {
@@ -104,7 +105,8 @@ __global__ void __launch_bounds__(kFoldThreads)
   if (c == 0) part.sums[m.channels] = static_cast<float>(samples);
 }
 
-/// A part's squares about the mean of all, which `part.sums` gives by now; `count` values a channel are its own.
+/// Computes a part's squares about the mean of all samples. `part.sums` are the sums of all devices by now. The part
+/// has `count` values per channel.
 __global__ void part_squares_kernel(int64_t channels, double count, Part part, float* squares) {
   const int64_t c = global_thread();
   if (c >= channels) return;
@@ -112,7 +114,7 @@ __global__ void part_squares_kernel(int64_t channels, double count, Part part, f
   squares[c] = static_cast<float>(part.squares[c] + count * distance * distance);
 }
 
-/// Statistics from the sums of all devices, which have `positions` values a sample.
+/// Computes the statistics from the sums of all devices, if a sample has `positions` values per channel.
 __global__ void statistics_of_all_kernel(SumsOfAll all, const float* squares, int64_t positions, Statistics s) {
   const int64_t c = global_thread();
   if (c >= all.channels) return;
@@ -123,7 +125,7 @@ __global__ void statistics_of_all_kernel(SumsOfAll all, const float* squares, in
     s.mean[c] = s.inverse_deviation[c] = 0.f;
 }
 
-/// The same from the running statistics.
+/// Computes the statistics from the running ones.
 __global__ void running_statistics_kernel(int64_t channels, Statistics s) {
   const int64_t c = global_thread();
   if (c >= channels) return;
@@ -160,7 +162,7 @@ __global__ void normalize_kernel(ChannelRows m, const T* __restrict__ x, OtherCh
   });
 }
 
-/// What statistics_kernel has left of x.
+/// The results of statistics_kernel for x.
 template <class T>
 struct PartSums {
   ChannelRows rows;
@@ -168,7 +170,7 @@ struct PartSums {
   Tensor squares;
 };
 
-/// Calls finish(PartSums<T>) for x in nhwc, which has samples.
+/// Calls finish(PartSums<T>) for x, which must be in nhwc and have samples.
 template <class F>
 void with_part_sums(const Tensor& x, const F& finish) {
   const int64_t channels = x.shape()[1];

@@ -4,9 +4,9 @@
 
 // Compiled once for each instruction set, see cmake/DptrainKernels.cmake.
 //
-// Bytes a float of x, at 4 bytes each: statistics read 1; normalize reads 1 (2 with a residual) and writes 1;
-// gradient_sums read 2 (3 where the mask comes from y); input_gradient reads 2 (3) and writes 1 (2). A chunk of 28 x 28
-// positions and 16 lanes is 50 KB: what one kernel leaves in the second-level cache the next one finds there.
+// Memory traffic per float of x, in units of 4 bytes: statistics reads 1; normalize reads 1 (2 with a residual) and
+// writes 1; gradient_sums reads 2 (3 if the mask comes from y); input_gradient reads 2 (3) and writes 1 (2). A chunk of
+// 28 x 28 positions and 16 lanes is 50 KB: what one kernel leaves in the second-level cache, the next one finds there.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
@@ -16,26 +16,26 @@ Row<L> where_positive(Row<L> y, Row<L> value) {
   return y > 0.f ? value : Row<L>{};
 }
 
-/// max(0, y); a NaN stays one, so that it is seen in the loss.
+/// max(0, y); NaN stays NaN, so that it shows in the loss.
 template <int L>
 Row<L> positive_part(Row<L> y) {
   return y <= 0.f ? Row<L>{} : y;
 }
 
-// Chunks fall into blocks of a register's lanes, or of fewer where there aren't as many, whose rows are `stride` floats
-// apart: a block of channels is one or several, rows of nhwc and of features are many. Fewer lanes yet (plain images,
-// nhwc of few channels) are rare and take plain loops.
+// Chunks are split into blocks of a register's lanes, or of kFewest lanes if there are fewer, with rows `stride` floats
+// apart. A block of channels has one or a few of them; nhwc rows and feature vectors have many. Chunks with fewer than
+// kFewest lanes (plain images, nhwc with few channels) are rare and use plain loops.
 constexpr int kFewest = 8;
 
 template <int L, class Of>
 void for_blocks_of(int64_t lanes, const Of& of) {
   int64_t first = 0;
   for (; first + L <= lanes; first += L) of.template operator()<L>(first);
-  // The last block ends with the last lane: what it computes again comes out the same.
+  // The last block ends with the last lane. Lanes that it computes again get the same values.
   if (first < lanes) of.template operator()<L>(lanes - L);
 }
 
-/// Calls of<L>(first) for blocks of L lanes that cover them all; false where they are too few.
+/// Calls of<L>(first) for blocks of L lanes that cover all lanes; returns false if there are too few lanes.
 template <class Of>
 bool for_each_block(int64_t lanes, const Of& of) {
   if (lanes < kFewest) return false;
@@ -48,7 +48,7 @@ bool for_each_block(int64_t lanes, const Of& of) {
 
 template <int L>
 void statistics_of(const float* x, int64_t positions, int64_t stride, float* mean, float* squares) {
-  // Shifted by the first row, so that a large mean doesn't cancel. Two accumulators hide the latency of additions.
+  // Shift by the first row, so that a large mean doesn't cancel. Two accumulators hide the latency of additions.
   const Row<L> shift = load<L>(x);
   Row<L> sum0{}, sum1{}, square0{}, square1{};
   int64_t p = 0;
@@ -68,9 +68,9 @@ void statistics_of(const float* x, int64_t positions, int64_t stride, float* mea
   store<L>(squares, where_positive<L>(centred, centred));
 }
 
-// The templates take chunks by value: a copy that nothing else points to stays in registers across stores.
+// The templates take chunks by value: a copy that nothing points to stays in registers across stores.
 
-/// Lanes from `first` on; the addend's, if there is one, too.
+/// Normalizes the lanes from `first` on, and adds the addend's if there is one.
 template <int L>
 void normalize_of(const BatchNormChunk chunk, int64_t first, const BatchNormAddend addend, float* y) {
   const Row<L> scale = load<L>(chunk.scale + first), shift = load<L>(chunk.shift + first);
@@ -92,7 +92,7 @@ void normalize_of(const BatchNormChunk chunk, int64_t first, const BatchNormAdde
   }
 }
 
-/// Where the mask of the gradient comes from.
+/// The source of the gradient's mask.
 enum class Mask { none, output, recomputed };
 
 inline Mask mask_of(const BatchNormChunkGradient& chunk) {
@@ -162,11 +162,11 @@ void statistics(const float* x, int64_t positions, int64_t lanes, float* mean, f
   }
 }
 
-/// In blocks of lanes; false where they are too few.
+/// Works in blocks of lanes; returns false if there are too few lanes.
 bool normalize_blocks(const BatchNormChunk& chunk, const BatchNormAddend& addend, float* y) {
   const int64_t added = addend.rows == nullptr ? 0 : addend.lanes;
   if (chunk.lanes < kFewest || (added > 0 && added < kFewest)) return false;
-  // First the blocks with lanes that nothing is added to, then those of the addend write over the others of these.
+  // First the blocks with lanes that nothing is added to. The addend's blocks then overwrite their other lanes.
   if (added < chunk.lanes)
     for_each_block(chunk.lanes, [&]<int L>(int64_t first) {
       if (first + L > added) normalize_of<L>(chunk, first, {}, y);

@@ -7,12 +7,12 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// The values of a channel on all devices, from the sum of BatchNormPart::sums.
+/// Returns the number of values of a channel on all devices, from the sum of BatchNormPart::sums.
 double values_of_all(const Tensor& x, const Tensor& means) {
   return double{means.data<float>()[x.shape()[1]]} * static_cast<double>(x.shape()[2] * x.shape()[3]);
 }
 
-/// Their mean; zero where there are none.
+/// Returns the mean of a channel's values on all devices; zero if there are none.
 float mean_of_all(const Tensor& means, int64_t c) {
   const float* sums = means.data<float>();
   const float samples = sums[means.elements() - 1];

@@ -4,7 +4,7 @@
 
 namespace dptrain::ops::cpu {
 
-// x has samples where its statistics, or sums over its gradients, are asked for.
+// batch_norm_part, batch_norm_part_squares and batch_norm_gradient_sums are only called if x has samples.
 
 BatchNormPart batch_norm_part(const Tensor& x);
 Tensor batch_norm_part_squares(const Tensor& x, const BatchNormPart& part);

@@ -4,8 +4,8 @@
 
 namespace dptrain::ops::cuda {
 
-// Element types are those of batch_norm_cuda.h. x has samples where its statistics, or sums over its gradients, are
-// asked for.
+// Element types are those of batch_norm_cuda.h. batch_norm_part and batch_norm_gradient_sums need an x that has
+// samples.
 
 BatchNormPart batch_norm_part(const Tensor& x);
 Tensor batch_norm_part_squares(const Tensor& x, const BatchNormPart& part);

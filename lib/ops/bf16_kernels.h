@@ -6,11 +6,11 @@
 
 namespace dptrain::ops {
 
-/// Conversions of `count` numbers that lie one after the other. They run on the calling thread.
+/// Conversions of `count` contiguous numbers. They run on the calling thread.
 struct Bf16Kernels {
   /// Exact.
   void (*widen)(const Bfloat16* from, float* to, int64_t count);
-  /// To nearest, ties to even; what lies past the largest bf16 becomes infinite, and a NaN stays one.
+  /// Rounds to nearest, ties to even. Values beyond the largest bf16 become infinite; NaN stays NaN.
   void (*round)(const float* from, Bfloat16* to, int64_t count);
 };
 

@@ -6,16 +6,16 @@
 
 #include "tensor/bfloat16.h"
 
-// Tiles of bf16, and vectors of them, for *_bf16.cc only. With sums of 16 x 16 floats, a left tile is 16 rows by 32
-// bf16 of depth; a right tile has for each of 16 pairs of depth the 16 columns' pairs. One is the transpose of the
-// other, by pairs.
+// Tiles and vectors of bf16, for *_bf16.cc only. Products of tiles have sums of 16 x 16 floats. A left tile is 16 rows
+// by 32 bf16 of depth. A right tile has 16 rows, one for each pair of depths, and each row has the pairs of 16 columns.
+// Transposing a left tile by pairs gives a right tile.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
 constexpr int64_t kTileRows = 16, kTileDepth = 32, kTileElements = kTileRows * kTileDepth;
 
-/// Two tiles by two are computed at once: each tile that is loaded serves twice.
+/// Two by two tiles are computed at once, so that each loaded tile is used twice.
 constexpr int64_t kBlock = 2 * kTileRows;
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -24,12 +24,12 @@ inline __mmask16 first_lanes(int64_t count) {
   return static_cast<__mmask16>(count >= 16 ? 0xffff : count <= 0 ? 0 : (1 << count) - 1);
 }
 
-/// max(0, x); a NaN isn't at most 0, and passes.
+/// max(0, x); the comparison is false for NaN, which therefore stays.
 inline __m512 positive(__m512 x) {
   return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LE_OQ), _mm512_setzero_ps());
 }
 
-/// 16 rows of 16 pairs become 16 columns.
+/// Transposes 16 rows of 16 pairs.
 inline void transpose_pairs(__m512i rows[16]) {
   __m512i t[16];
 #pragma GCC unroll 8
@@ -60,7 +60,7 @@ inline void transpose_pairs(__m512i rows[16]) {
   }
 }
 
-/// The floats rounded to bf16, as 16 pairs of a lower and an upper one.
+/// Rounds the floats to bf16 and interleaves them as 16 pairs of a lower and an upper one.
 inline __m512i pairs_of(__m512 lower, __m512 upper) {
   const __m512i low = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(lower)));
   const __m512i high = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(upper)));

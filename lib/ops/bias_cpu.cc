@@ -10,7 +10,7 @@ namespace dptrain::ops::cpu {
 
 void bias_gradient(const Tensor& gradient, const Tensor& bias, bool accumulate) {
   if (!gradient.device().computes()) return;
-  // Columns that are summed at once, and rows that are widened at once where they are bf16.
+  // Columns that are summed at once, and bf16 rows that are widened at once.
   constexpr int64_t kColumns = 128, kRows = kPieceElements / kColumns;
   const int64_t width = bias.elements(), rows = gradient.elements() / width;
   parallel_for(gradient.device(), (width + kColumns - 1) / kColumns, [&](int64_t block) {

@@ -38,7 +38,7 @@ __global__ void row_sums_kernel(ChannelRows m, const T* x, float* parts) {
   write_part_sums<V, 1>(m, own, to);
 }
 
-/// Reads two elements and writes one for each.
+/// Reads two elements and writes one for each element of the gradient.
 template <class T, int V>
 __global__ void gelu_bias_kernel(ChannelRows m, const T* x, const T* incoming, T* gradient, float* parts) {
   const int64_t c = m.first_column<V>();

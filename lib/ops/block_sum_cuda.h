@@ -6,9 +6,9 @@
 
 namespace dptrain::ops::cuda {
 
-inline constexpr int64_t kRun = 8192;  ///< elements of a block
+inline constexpr int64_t kRun = 8192;  ///< elements per block
 
-/// The numbers of a block of kThreads added by a tree over its threads; thread 0 gets the sum.
+/// Adds up the numbers of a block of kThreads by a tree over its threads. Thread 0 gets the sum, the others 0.
 __device__ inline double sum_of_block(double own) {
   __shared__ double shared[kThreads];
   shared[threadIdx.x] = own;
@@ -16,7 +16,7 @@ __device__ inline double sum_of_block(double own) {
     __syncthreads();
     if (threadIdx.x < step) shared[threadIdx.x] += shared[threadIdx.x + step];
   }
-  return threadIdx.x == 0 ? shared[0] : 0;  // what it has written itself
+  return threadIdx.x == 0 ? shared[0] : 0;  // thread 0 has written shared[0] itself
 }
 
 }  // namespace dptrain::ops::cuda

@@ -7,28 +7,28 @@
 
 namespace dptrain::ops::cuda {
 
-/// Images in nhwc, or any matrix, as rows of channels, and how a grid walks over them: a thread keeps V neighbouring
-/// channels and goes down the rows of its block's part. A part's rows depend on the shape alone, so that sums over
-/// rows, folded part by part, end in the same bits on every GPU; nothing is added atomically.
+/// Rows of channels, from images in nhwc or from any matrix, and how a grid walks over them. A thread keeps V
+/// neighboring channels and goes down the rows of its block's part. The parts depend on the shape alone and sums over
+/// rows are folded part by part, without atomics, so that every GPU gets the same bits.
 ///
 ///   block (lanes, row threads): `lanes` packs of V channels side by side, 256 threads in all
 ///   grid (tiles of channels, parts of rows)
 ///
-/// Where V doesn't divide the channels, the walk takes as many rows side by side as one as V does divide: eight of 21
-/// channels are 168 columns in packs of 8. Column i is channel i % channels then, and the columns' sums of a part are
-/// what `fold` parts have of each channel.
+/// If V doesn't divide the channels, the walk takes `fold` rows side by side as one row, so that V divides its columns:
+/// eight rows of 21 channels are 168 columns in packs of 8. Column i is then channel i % channels, and a part's column
+/// sums count as `fold` parts of each channel.
 struct ChannelRows {
   int64_t channels = 0;
-  int64_t fold = 1;     ///< rows that the walk takes as one
+  int64_t fold = 1;     ///< image rows that the walk takes as one row
   int64_t rows = 0;     ///< of the walk
-  int64_t columns = 0;  ///< of such a row
+  int64_t columns = 0;  ///< of a row of the walk
   int64_t part_rows = 0;
   int64_t parts = 0;
   unsigned lanes = 1;
   unsigned tiles = 1;
 
-  /// With packs of `pack` channels; see can_be_walked. By default parts enough for four blocks on each of 132
-  /// multiprocessors: each part is a number to be folded later. What sums nothing takes more of them.
+  /// The most blocks of a walk. By default (kForSums) four for each of 132 multiprocessors, and no more: each part is a
+  /// number to be folded later. Kernels that sum nothing take more (kForMaps).
   static constexpr int64_t kForSums = 528;
   static constexpr int64_t kForMaps = 4224;
   ChannelRows(int64_t row_count, int64_t channel_count, int pack, int64_t most_blocks = kForSums)
@@ -40,7 +40,7 @@ struct ChannelRows {
     while (lanes < 32 && lanes < packs) lanes *= 2;
     tiles = static_cast<unsigned>((packs + lanes - 1) / lanes);
     const int64_t most_parts = most_blocks / tiles > 0 ? most_blocks / tiles : 1;
-    // Four rows a thread at least.
+    // At least four rows per thread.
     const int64_t fewest_rows = int64_t{4} * row_threads();
     part_rows = (rows + most_parts - 1) / most_parts;
     if (part_rows < fewest_rows) part_rows = fewest_rows;
@@ -48,26 +48,27 @@ struct ChannelRows {
   }
 
   static int64_t fold_of(int64_t channels, int pack) { return pack / std::gcd(channels, int64_t{pack}); }
-  /// Whether packs of so many cover the rows.
+  /// Whether packs of `pack` channels cover the rows.
   static bool can_be_walked(int64_t rows, int64_t channels, int pack) { return rows % fold_of(channels, pack) == 0; }
 
-  /// Parts that fold_parts adds up, of `channels` each, where write_part_sums has left the columns' sums.
+  /// The number of parts, of `channels` numbers each, that fold_parts adds up after write_part_sums has written the
+  /// column sums.
   __host__ __device__ int64_t sums() const { return parts * fold; }
-  /// Rows of the images.
+  /// The number of rows of the images.
   __host__ __device__ int64_t image_rows() const { return rows * fold; }
 
   unsigned row_threads() const { return kThreads / lanes; }
   dim3 block() const { return dim3(lanes, row_threads()); }
   dim3 grid() const { return dim3(tiles, static_cast<unsigned>(parts)); }
 
-  // In a kernel of this grid:
+  // For a kernel of this grid:
 
-  /// The first of the thread's columns; past the end where the tile hangs over.
+  /// The first of the thread's columns. It is past the end if the tile overhangs.
   template <int V>
   __device__ int64_t first_column() const {
     return (int64_t{blockIdx.x} * lanes + threadIdx.x) * V;
   }
-  /// Calls f(i, its channel) for the V columns from `column` on.
+  /// Calls f(i, channel) for each of the V columns `column + i`.
   template <int V, class F>
   __device__ void for_each_channel(int64_t column, const F& f) const {
     const auto count = static_cast<uint32_t>(channels);
@@ -80,7 +81,7 @@ struct ChannelRows {
     }
   }
 
-  /// Calls use(row, load(row)) for the thread's rows in order, with the loads of U of them before the first use.
+  /// Calls use(row, load(row)) for the thread's rows in order. U rows are loaded before the first of them is used.
   template <int U, class Load, class Use>
   __device__ void for_each_row(const Load& load, const Use& use) const {
     const int64_t end = end_row(), step = row_step();
@@ -103,11 +104,11 @@ struct ChannelRows {
   __device__ int64_t row_step() const { return blockDim.y; }
 };
 
-/// Rows of channels in x: [N, C, H, W] in nhwc or [N, C].
+/// The number of rows of channels in x: [N, C, H, W] in nhwc, or [N, C].
 inline int64_t rows_of(const Tensor& x) { return x.elements() / x.shape()[1]; }
 
-/// Calls f(ElementType<T>(), std::integral_constant<int, V>()) for the type of x, as rows_of takes it, and the pack
-/// that walks over its rows at `pointers`: of 16 bytes, or single elements.
+/// Calls f(ElementType<T>(), std::integral_constant<int, V>()). T is the element type of x, which has rows of channels
+/// (see rows_of). V elements are 16 bytes if such packs cover the rows and can be read at all `pointers`; else V is 1.
 template <class F>
 void with_pack(const Tensor& x, std::initializer_list<const void*> pointers, const F& f) {
   with_element_type(x, [&]<class T>(ElementType<T> type) {
@@ -118,16 +119,16 @@ void with_pack(const Tensor& x, std::initializer_list<const void*> pointers, con
   });
 }
 
-/// f32 elements for a kernel's own use.
+/// Allocates f32 elements for a kernel's own use.
 inline Tensor scratch(Device& device, int64_t elements) {
   return Tensor::empty(device, {elements}, {.purpose = MemoryPurpose::workspace});
 }
 
-/// Adds K numbers of each of a thread's V columns over the row threads of the block, in order of the rows, and writes
-/// them as `to[k][part][column]`. Called by all threads of the block.
+/// Adds up each thread's K numbers for each of its V columns over the row threads of the block, in the order of the
+/// rows, and writes the sums to `to[k][part][column]`. All threads of the block must call it.
 template <int V, int K>
 __device__ void write_part_sums(const ChannelRows& m, const float (&own)[K][V], float* const (&to)[K]) {
-  // A thread's numbers lie an odd number of banks from its neighbour's, so that each access is one.
+  // A thread's numbers are an odd number of banks from its neighbor's, so that an access meets no bank twice.
   constexpr unsigned kStride = V > 1 ? V + 1 : 1;
   __shared__ float shared[kThreads * kStride];
   const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
@@ -135,7 +136,7 @@ __device__ void write_part_sums(const ChannelRows& m, const float (&own)[K][V], 
   for (int k = 0; k < K; ++k) {
     for (int i = 0; i < V; ++i) shared[thread * kStride + i] = own[k][i];
     __syncthreads();
-    // The threads of the first rows take a column each, so that writing is coalesced.
+    // The threads of the first rows take a column each, so that writes are coalesced.
     const int64_t column = int64_t{blockIdx.x} * blockDim.x * V + thread;
     if (thread < blockDim.x * V && column < m.columns) {
       const unsigned place = thread / V * kStride + thread % V;
@@ -147,7 +148,7 @@ __device__ void write_part_sums(const ChannelRows& m, const float (&own)[K][V], 
   }
 }
 
-/// A grid for folding: a block takes 32 channels side by side, and as many parts at a time.
+/// The grid of fold_parts: a block takes 32 neighboring channels, and 32 parts at a time.
 inline constexpr int kFoldLanes = 32;
 inline constexpr int kFoldRows = 32;
 inline constexpr int kFoldThreads = kFoldLanes * kFoldRows;
@@ -157,9 +158,9 @@ inline unsigned fold_blocks(int64_t channels) {
 inline dim3 fold_block() { return dim3(kFoldLanes, kFoldRows); }
 __device__ inline int64_t fold_channel() { return int64_t{blockIdx.x} * kFoldLanes + threadIdx.x; }
 
-/// sums[k] = the sum over parts of parts[k][part][channel], in double, of the thread's fold_channel(): each row of
-/// threads adds every 32nd part, and the rows are folded as a tree. Called by all threads of the block; those of row 0
-/// get the sums. Reads of neighbouring channels are one access.
+/// For the thread's fold_channel(), sums[k] = the sum over parts of parts[k][part][channel], in double. Each row of
+/// threads adds every 32nd part, and a tree folds the rows. Reads of neighboring channels are one access. All threads
+/// of the block must call it; those of row 0 get the sums.
 template <int K>
 __device__ void fold_parts(const float* const (&parts)[K], int64_t part_count, int64_t channels, double (&sums)[K]) {
   __shared__ double shared[kFoldRows][kFoldLanes];
@@ -177,7 +178,7 @@ __device__ void fold_parts(const float* const (&parts)[K], int64_t part_count, i
       __syncthreads();
       if (threadIdx.y < step) shared[threadIdx.y][threadIdx.x] += shared[threadIdx.y + step][threadIdx.x];
     }
-    // Written by this row itself; the others would read while it still writes.
+    // Row 0 has written it itself. Other rows would read it while row 0 still writes.
     sums[k] = threadIdx.y == 0 ? shared[0][threadIdx.x] : 0;
     __syncthreads();
   }

@@ -7,16 +7,16 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// Values of a word, which are computed register by register.
+/// Values of a word; they are computed register by register.
 constexpr int kValues = 16, kParts = kValues / kRegisterLanes;
-/// Bits of a word that are a part's.
+/// Bits of a word that belong to one part.
 constexpr int kPartBits = 2 * kRegisterLanes;
 constexpr int32_t kExponentBits = 0x7f800000;
 
 using Codes = Lanes<kRegisterLanes>::Places;
 
-/// The codes of t and -t, each where its value's bits are in a word's lowest part. Both together stand for what isn't
-/// finite.
+/// The codes of t and -t, with each lane's code at its value's bits in a word's lowest part. Both codes together mean a
+/// value that isn't finite.
 inline Codes plus_codes() {
   Codes codes;
   for (int lane = 0; lane < kRegisterLanes; ++lane) codes[lane] = static_cast<int32_t>(1u << 2 * lane);
@@ -41,7 +41,7 @@ int32_t word_of(Codes codes) {
   return word;
 }
 
-/// Of the part's values, in the bits of the lowest part.
+/// Returns the codes of a part's values, at the bits of the lowest part.
 Codes codes_of(Register x, float threshold) {
   const Codes is_infinite = (__builtin_bit_cast(Codes, x) & kExponentBits) == kExponentBits;
   const Codes is_plus = x >= threshold, is_minus = (x <= -threshold) & ~is_plus;
@@ -62,11 +62,11 @@ void two_bit_encode(const float* values, float threshold, int32_t* words, int64_
   if (rest == 0) return;
   float last[kValues] = {};
   for (int64_t k = 0; k < rest; ++k) last[k] = values[whole * kValues + k];
-  // What isn't there is 0, whatever 0 is encoded as.
+  // Missing values get code 0, whatever 0 is encoded as.
   words[whole] = encoded(last, threshold) & ((1 << 2 * rest) - 1);
 }
 
-/// The values of a word's lowest part.
+/// Returns the values of a word's lowest part.
 Register decoded(int32_t word, float threshold) {
   const Codes bits = Codes{} + word;
   const Codes is_plus = (bits & plus_codes()) != 0, is_minus = (bits & minus_codes()) != 0;
@@ -74,8 +74,8 @@ Register decoded(int32_t word, float threshold) {
   return is_plus ? (is_minus ? not_a_number : plus) : (is_minus ? -plus : none);
 }
 
-/// Of a part of a word, as a binary counter: after rank r the levels of the set bits of r + 1 hold the sums of whole
-/// subtrees, which are added from the smallest up at the end.
+/// Returns the sum of all ranks' values for one part of a word. It works like a binary counter: after rank r, the
+/// levels of the set bits of r + 1 hold the sums of whole subtrees. At the end these are added from the smallest up.
 Register sum_of(const TwoBitRanks& messages, int64_t word, int part) {
   Register level[kTwoBitLevels], sum = {};
   for (int64_t r = 0; r < messages.ranks; ++r) {
@@ -85,7 +85,7 @@ Register sum_of(const TwoBitRanks& messages, int64_t word, int part) {
     for (; (r >> height & 1) != 0; ++height) sum = level[height] + sum;
     level[height] = sum;
   }
-  // `sum` holds the last rank's subtree, that of the lowest set bit.
+  // `sum` holds the subtree of the last rank, which belongs to the lowest set bit.
   for (int height = __builtin_ctzll(static_cast<uint64_t>(messages.ranks)) + 1; height < kTwoBitLevels; ++height)
     if ((messages.ranks >> height & 1) != 0) sum = level[height] + sum;
   return sum;

@@ -13,13 +13,13 @@ Shape output_shape(const Shape& x, const Shape& weight, const Conv2dOptions& opt
   DPTRAIN_CHECK(x.rank() == 4 && weight.rank() == 4 && x[1] == weight[1], "conv2d: input {} and weight {}", x.text(),
                 weight.text());
   DPTRAIN_CHECK(options.stride > 0, "conv2d: stride {}", options.stride);
-  // How far the window can move.
+  // The distance over which the window can move.
   const auto span = [&](int dimension) { return x[dimension] + 2 * options.padding - weight[dimension]; };
   DPTRAIN_CHECK(span(2) >= 0 && span(3) >= 0, "conv2d: input {} is smaller than weight {}", x.text(), weight.text());
   return {x[0], weight[0], span(2) / options.stride + 1, span(3) / options.stride + 1};
 }
 
-/// Of one of the three passes: a product for each output, weight of its channel and pixel of the window.
+/// Operations of one of the three passes: a product for each output, input channel and pixel of the window.
 double flops_of(const Shape& y, const Shape& weight) {
   return 2.0 * static_cast<double>(y.elements()) * static_cast<double>(weight.elements() / weight[0]);
 }

@@ -16,7 +16,7 @@ namespace {
 
 Layout blocked_images() { return cpu_isa() == CpuIsa::avx512 ? Layout::nchw16c : Layout::nchw8c; }
 
-/// Padding `channels` to whole blocks would compute over a quarter of the lanes for nothing.
+/// Whether padding `channels` to whole blocks would waste over a quarter of the lanes.
 bool wasteful(int64_t channels, int64_t block) {
   const int64_t padded = (channels + block - 1) / block * block;
   return 4 * (padded - channels) > padded;
@@ -25,20 +25,21 @@ bool wasteful(int64_t channels, int64_t block) {
 enum class Way { tiles, winograd, samples, direct };
 constexpr const char* kWayNames[] = {"tiles", "winograd", "samples", "direct"};
 
-/// Whether tiles of the AVX-512's pairs are full of these channels, and Winograd's products so short that its
-/// transforms outweigh what they save: docs/results/convolution-speed.md.
+/// Whether the channels fill tiles of AVX-512's pairs and are so few that Winograd's transforms outweigh its savings:
+/// docs/results/convolution-speed.md.
 bool fills_tiles(int64_t in_channels, int64_t out_channels) {
   constexpr int64_t kTile = 32, kShort = 64;
   return in_channels % kTile == 0 && out_channels % kTile == 0 && std::max(in_channels, out_channels) <= kShort;
 }
 
-/// AMX's tiles are the fastest way of all; products of pairs of bf16 in AVX-512 are twice as many as of f32, which is
-/// less than Winograd's algorithm, of more channels than a few, and samples in lanes save.
+/// Whether tiles are faster than everything else. AMX's tiles always are. AVX-512 computes twice as many products with
+/// pairs of bf16 as with f32. That gains less than Winograd's algorithm with more than a few channels, and less than
+/// samples in lanes.
 bool tiles_are_fastest(DType dtype, const Shape& weight, const Conv2dOptions& options) {
   return convolves_by_tiles(dtype, options) && (cpu_bf16_unit() == Bf16Unit::amx || fills_tiles(weight[1], weight[0]));
 }
 
-/// The rule.
+/// The rule that chooses how to compute a convolution.
 Way rule(DType dtype, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
   if (tiles_are_fastest(dtype, weight, options)) return Way::tiles;
   if (computes_winograd(weight, options)) return Way::winograd;
@@ -46,7 +47,7 @@ Way rule(DType dtype, const Shape& x, const Shape& weight, const Conv2dOptions& 
   return convolves_by_tiles(dtype, options) ? Way::tiles : Way::direct;
 }
 
-/// Of a convolution that begins now.
+/// Returns and logs the way of a convolution that begins now.
 Way way_of(const TensorForm& x, const Shape& weight, const Conv2dOptions& options) {
   const Way way = rule(x.dtype, x.shape, weight, options);
   log_way(x.device, kWayNames[static_cast<size_t>(way)]);
@@ -63,9 +64,9 @@ bool leaves_maxima_to_samples(const TensorForm& x, const Shape& weight, const Co
 Layout conv2d_output_layout(const Shape& weight) {
   const Layout blocked = blocked_images();
   const int64_t out = weight[0], in = weight[1];
-  // Winograd's windows and single pixels are computed in blocks of either width. All others are left to samples in
-  // lanes where they would not fill AVX-512's sixteen channels: on AVX2 as well, where oneDNN takes thrice as long in
-  // blocks.
+  // Winograd's windows and single pixels are computed in blocks of either width. Other convolutions are left to samples
+  // in lanes if they wouldn't fill AVX-512's sixteen channels. This holds on AVX2 as well, where oneDNN takes three
+  // times as long in blocks.
   const int64_t block = fills_winograd(weight) || weight[2] * weight[3] == 1 ? layout_block(blocked) : 16;
   const bool narrow_input = in > kFewChannels && wasteful(in, block);
   return narrow_input || wasteful(out, block) ? Layout::nhwc : blocked;

@@ -25,14 +25,15 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Below, a pass is over before the launches of Winograd's parts are.
+/// Passes with fewer operations end before the parts of Winograd's algorithm could be launched.
 constexpr double kFewestWinogradFlops = 1e9;
 
 double flops_of(const ConvolutionProblem& p) {
   return 2.0 * static_cast<double>(p.y.elements()) * static_cast<double>(p.weight.elements() / p.weight[0]);
 }
 
-/// Winograd's plans where they are asked for, or may be the faster ones; cuDNN's otherwise, or beside them.
+/// Returns Winograd's plans alone if they are asked for, and with cuDNN's if they may be faster. Else returns cuDNN's
+/// plans alone.
 ConvolutionChoice choice_of(Device& device, const ConvolutionProblem& problem, ConvolutionAlgorithm algorithm) {
   const CudaDevice& gpu = CudaDevice::of(device);
   const auto by = gpu.deterministic() ? ConvolutionChoice::By::order : ConvolutionChoice::By::time;
@@ -49,12 +50,12 @@ ConvolutionChoice choice_of(Device& device, const ConvolutionProblem& problem, C
   return {by, std::move(plans), offer.refusal, std::move(offer.others)};
 }
 
-/// The choices of one device, made as their shapes come.
+/// The choices of one device, each made when its problem first occurs.
 class Convolutions {
  public:
   explicit Convolutions(Device& device) : device_(device) {}
 
-  /// Whether there was a plan and it was taken; where not, none is looked for again.
+  /// Enqueues a convolution. Returns false if no plan works; it doesn't look for one again.
   bool run(const ConvolutionProblem& problem, ConvolutionAlgorithm algorithm, const ConvolutionOperands& operands) {
     const Key key{problem.key(), algorithm};
     auto found = choices_.find(key);
@@ -66,7 +67,7 @@ class Convolutions {
     return taken;
   }
 
-  /// What was said of the latest one, if anything.
+  /// The reason why the latest convolution was refused; may be empty.
   const std::string& refusal() const { return refusal_; }
 
  private:
@@ -77,7 +78,7 @@ class Convolutions {
   std::string refusal_;
 };
 
-/// The forward pass over x, with neither bias nor ReLU; the other passes are of the same sizes.
+/// Describes the forward pass over x, without bias and ReLU. The other passes have the same sizes.
 ConvolutionProblem problem_of(const Tensor& x, const Shape& weight, const Shape& y, const Conv2dOptions& options) {
   return {.pass = ConvolutionPass::forward,
           .dtype = x.dtype(),

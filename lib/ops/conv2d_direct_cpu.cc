@@ -12,7 +12,7 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// A convolution's shapes and layouts: what its primitives are made from and found again by.
+/// A convolution's shapes and layouts, from which its primitives are made and by which they are cached.
 struct Problem {
   Shape x, weight, y;
   Layout x_layout, y_layout;
@@ -70,7 +70,7 @@ Forward& forward_of(OneDnn& onednn, const Problem& problem) {
   });
 }
 
-/// What a backward primitive is described by, and the forward descriptor that oneDNN wants as a hint.
+/// Returns the description of a backward primitive, and the forward descriptor that oneDNN needs as a hint.
 std::pair<ConvolutionDescs, dnnl::convolution_forward::primitive_desc> backward_of(OneDnn& onednn, Problem problem) {
   problem.options.relu = false;
   return {problem.descs(), forward_of(onednn, problem).desc};
@@ -92,7 +92,7 @@ BackwardWeights& backward_weights_of(OneDnn& onednn, const Problem& problem) {
   });
 }
 
-/// f32 in the format that a primitive wants, converted from `tensor` where that differs. Owns the converted copy.
+/// A tensor as f32 in the format that a primitive needs, converted if its own format differs. Owns the converted copy.
 class AsWanted {
  public:
   AsWanted(OneDnn& onednn, const Tensor& tensor, const dnnl::memory::desc& wanted)
@@ -159,7 +159,7 @@ void conv2d_backward_weights_directly(const Tensor& x, const Tensor& output_grad
     return;
   }
   Problem problem = problem_of(x.shape(), weight.shape(), output_gradient.shape(), with_bias, options);
-  // Of one channel or two, oneDNN's kernels for AVX2 take a block of 8 alone; in the plain layout it has but loops
+  // For one or two channels, oneDNN's AVX2 kernels only take a block of 8. For the plain layout it only has loops
   // without vectors.
   if (problem.x_layout == Layout::plain && problem.y_layout == Layout::nchw8c && x.shape()[1] != 3)
     problem.x_layout = Layout::nchw8c;

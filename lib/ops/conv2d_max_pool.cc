@@ -16,7 +16,7 @@ Shape output_shape(const TensorForm& x, const Shape& weight, const Conv2dMaxPool
   return {x.shape[0], weight[0], size(2), size(3)};
 }
 
-/// Of a product for each maximum, weight of its channel and pixel of the window, as the gradients take.
+/// Operations of a product for each maximum, input channel and pixel of the window; the gradients need as many.
 double flops_of(const Shape& y, const Shape& weight) {
   return 2.0 * static_cast<double>(y.elements()) * static_cast<double>(weight.elements() / weight[0]);
 }

@@ -31,8 +31,8 @@ Pool2dResult conv2d_max_pool_forward(const Tensor& x, const Tensor& weight, cons
   const int64_t channels = x.shape()[1], outputs = output[1], padding = options.convolution.padding;
   const int64_t kernel = options.pool.kernel, rows_of_x = x.shape()[2], row_of_x = x.shape()[3] * channels;
   const int64_t padded_row = row_of_x + 2 * padding * channels, row_of_y = output[3] * outputs;
-  // The padded images, the rows of a window of the pool, a row of maxima, and their places, of which four lie in a
-  // number.
+  // Room for the padded images, the rows of one window of the pool, a row of maxima, and their places, of which four
+  // fit in a number.
   const int64_t x_numbers = (rows_of_x + 2 * padding) * padded_row * groups.lanes;
   const int64_t row = kernel * row_of_y * groups.lanes, maxima = row_of_y * groups.lanes;
   const Tensor memory =

@@ -13,10 +13,10 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Numbers that vectors may touch behind the last one that counts.
+/// Numbers past the last valid one that vectors may access.
 constexpr int64_t kVector = 16;
 
-/// The sizes of a convolution and the pool behind it.
+/// The sizes of a convolution and the pool after it.
 struct Sizes {
   Sizes(const Shape& x, const Shape& weight, const Shape& y, const Conv2dMaxPoolOptions& options)
       : channels(x[1]), height(x[2]), width(x[3]), outputs(y[1]), maxima_height(y[2]), maxima_width(y[3]) {
@@ -34,14 +34,14 @@ struct Sizes {
   int64_t padding, kernel, padded_row, window_rows, window_width, window_in_vectors, maxima;
 };
 
-/// The gradients of a pass in nhwc, sample by sample.
+/// The incoming gradients in nhwc, sample by sample.
 class Maxima {
  public:
   Maxima(const MaximaGradient& incoming, const Sizes& sizes)
       : gradient_(as_f32(incoming.gradient, Layout::nhwc)), workspace_(incoming.workspace), sizes_(sizes) {}
   int64_t numbers() const { return sizes_.maxima * sizes_.outputs; }
 
-  /// Those of a sample; `memory` has numbers() of room.
+  /// Returns the maxima of one sample; `memory` has room for numbers() floats.
   MaximaGradients of(int64_t sample, float* memory) const {
     const uint8_t* places = workspace_.data<uint8_t>() + sample * numbers();
     conv2d_max_pool_kernels().mask(gradient_.data<float>() + sample * numbers(), places, numbers(), memory);
@@ -59,11 +59,11 @@ class Maxima {
   const Sizes& sizes_;
 };
 
-/// Numbers that so many shares take.
+/// Floats that `shares` shares take.
 constexpr int64_t numbers_of(int64_t shares) { return shares * static_cast<int64_t>(sizeof(Share) / sizeof(float)); }
 
-/// Hands out a part's workspace: threads take no memory of their own, as what is thrown where there is none left could
-/// not leave them.
+/// Hands out a part's workspace. Threads don't allocate memory, because an allocation failure's exception couldn't
+/// leave them.
 class Workspace {
  public:
   explicit Workspace(float* memory) : next_(memory) {}
@@ -75,7 +75,7 @@ class Workspace {
   float* next_;
 };
 
-/// A plain weight [O, C, U, V] as [U, O, V, C] with rows of whole vectors.
+/// Returns a plain weight [O, C, U, V] as [U, O, V, C], with rows of whole vectors.
 Tensor packed_by_row(const Tensor& weight, const Sizes& sizes) {
   const Shape& shape = weight.shape();
   const int64_t of_output = sizes.window_in_vectors, of_row = sizes.outputs * of_output;
@@ -146,7 +146,7 @@ void conv2d_max_pool_backward_weights(const Tensor& x, const MaximaGradient& inc
   const auto& kernels = conv2d_max_pool_kernels();
   const int64_t samples = x.shape()[0], outputs = sizes.outputs;
   const int64_t of_output = sizes.window_rows * sizes.window_in_vectors, most_shares = sizes.maxima + kShareMargin;
-  // Each thread sums up its part of the samples; parts are folded in order.
+  // Each thread sums up its part of the samples; the parts are folded in order.
   const int64_t parts = std::clamp<int64_t>(samples, 1, device.threads());
   const int64_t row_shares = sizes.kernel * outputs * (sizes.maxima_width + kShareMargin);
   const int64_t summed = outputs * of_output + maxima.numbers() + sizes.padded_image();

@@ -8,7 +8,7 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// Rows of windows that are short beside a vector are read by halves of one.
+/// A window's row that is short compared with a vector is read in half vectors.
 constexpr int kHalf = kRegisterLanes / 2;
 
 int64_t lanes_for(int64_t width) { return width <= kHalf ? kHalf : kRegisterLanes; }
@@ -22,7 +22,7 @@ void mask(const float* gradients, const uint8_t* places, int64_t count, float* t
   for (int64_t i = 0; i < count; ++i) to[i] = places[i] == kNoPlace ? 0.f : gradients[i];
 }
 
-/// A copy of shares, and of some behind them.
+/// Copies `count` shares, and some past them, in whole vectors.
 void copy_shares(const Share* from, int64_t count, Share* to) {
   typedef int64_t Shares __attribute__((vector_size(4 * kRegisterLanes), aligned(4), may_alias));
   constexpr int64_t kAtOnce = sizeof(Shares) / sizeof(Share);
@@ -33,7 +33,8 @@ void copy_shares(const Share* from, int64_t count, Share* to) {
 
 void share_by_output(const MaximaGradients& maxima, const SharesOfOutputs& to) {
   const int64_t channels = maxima.channels, kernel = maxima.kernel, in_row = maxima.width + kShareMargin;
-  // Where the places of a window lie, and the lists of their rows; without a place the gradient is zero.
+  // For each place in a window: its offset in the input, and the first list of its row. Without a place the gradient is
+  // zero.
   int32_t offsets[256] = {}, lists[256] = {};
   for (int64_t u = 0; u < kernel; ++u)
     for (int64_t v = 0; v < kernel; ++v) {
@@ -70,7 +71,7 @@ void share_by_pixel(const MaximaGradients& maxima, const SharesOfPixels& to) {
     int32_t* counts = to.counts + i * pixels;
     for (int64_t p = 0; p < pixels; ++p) counts[p] = 0;
     for (int64_t c = 0; c < channels; ++c) {
-      // Without a place the gradient is zero, and what is written here gets overwritten.
+      // Without a place the gradient is zero, and the share that is written here gets overwritten.
       const int64_t place = places[c] == kNoPlace ? 0 : places[c];
       shares[place * channels + counts[place]] = {gradients[c], static_cast<int32_t>(c * to.weight_step)};
       counts[place] += gradients[c] != 0;
@@ -78,7 +79,7 @@ void share_by_pixel(const MaximaGradients& maxima, const SharesOfPixels& to) {
   }
 }
 
-/// U rows of a window by V vectors of L numbers.
+/// Adds up U rows of a window by V vectors of L numbers.
 template <int L, int U, int V>
 [[gnu::noinline]] void add_tile(const ShareSums& p, int64_t output, const float* x, float* to, int64_t to_row) {
   Row<L> sums[U][V];
@@ -121,7 +122,7 @@ void add_vectors(const ShareSums& p, int64_t output, int64_t window, int64_t vec
                     p.to + (output * p.windows + window) * to_row + vector * L, to_row);
 }
 
-/// Parts of `count` that are about equal, of `most` at most.
+/// Returns the size of about equal parts of `count`, at most `most`.
 int64_t in_equal_parts(int64_t count, int64_t most) {
   const int64_t parts = (count + most - 1) / most;
   return (count + parts - 1) / parts;
@@ -141,7 +142,7 @@ void add_shares(const ShareSums& p) {
       }
 }
 
-/// V vectors of a row of the window of one pixel.
+/// Adds to V vectors of a row of one pixel's window.
 template <int L, int V>
 inline void spread_tile(const Share* __restrict shares, int64_t count, const float* __restrict weights,
                         float* __restrict x) {
@@ -155,8 +156,8 @@ inline void spread_tile(const Share* __restrict shares, int64_t count, const flo
   for (int v = 0; v < V; ++v) store<L>(x + v * L, sums[v]);
 }
 
-/// One row of all windows. From pixel to pixel the image's row changes, so that none waits for what the one before
-/// wrote.
+/// Adds to one row of all windows. The inner loop moves to another row of the image with each pixel, so that no pixel
+/// waits for the stores of the one before.
 template <int L, int V>
 [[gnu::noinline]] void spread_row(const ShareSpread& p, int64_t window, int64_t vector) {
   const int64_t kernel = p.kernel, pixels = kernel * kernel, columns = p.width_of_y / kernel;

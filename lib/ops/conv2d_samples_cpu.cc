@@ -27,7 +27,7 @@ Tensor packed_by_pixel(const Tensor& weight, bool turned) {
 }
 
 bool convolves_by_samples(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
-  // Of a sample's images: a group of samples then stays in the second-level cache, or nearly.
+  // Most numbers in a sample's images, so that a group of samples (nearly) stays in the second-level cache.
   constexpr int64_t kMostNumbers = 16 * 1024;
   const int64_t padded = (x[2] + 2 * options.padding) * (x[3] + 2 * options.padding);
   return cpu_isa() != CpuIsa::baseline && options.algorithm != ConvolutionAlgorithm::direct && options.stride == 1 &&
@@ -104,13 +104,13 @@ Tensor conv2d_backward_data_by_samples(const TensorForm& x, const Tensor& weight
       groups.kernels.gather(from.data<float>() + groups.first(group) * output[2] * row_of_y, output[2] * row_of_y,
                             groups.in(group), output[2] * row_of_y, groups.vectors, images);
       for (int64_t i = 0; i < x.shape[2]; ++i) {
-        // Rows of y whose windows reach this one of x, of which the last one comes first.
+        // The rows of y whose windows reach row i of x, from the last to the first.
         const int64_t last = std::min(output[2] - 1, i + options.padding);
         const int64_t first = std::max<int64_t>(0, i + options.padding - window[2] + 1);
         for (int64_t j = 0; j < x.shape[3];) {
           const int64_t right = j + options.padding, left = right - window[3] + 1;
           const int64_t from_column = std::max<int64_t>(0, left), to_column = std::min(output[3] - 1, right);
-          // Pixels that whole windows reach are computed in one run.
+          // Neighboring pixels that the full number of windows reaches are computed in one run.
           const bool whole = from_column == left && to_column == right;
           const int64_t pixels = whole ? std::min(x.shape[3] - j, output[3] - right) : 1;
           groups.kernels.multiply(

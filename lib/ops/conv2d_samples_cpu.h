@@ -4,10 +4,10 @@
 
 namespace dptrain::ops::cpu {
 
-// Convolutions of images whose channels don't fill vectors, by kernels of our own: forward and the gradient of x with a
-// sample in each lane of a vector, the gradient of the weights with neighboring pixels of a window in them.
+// Convolutions of images whose channels don't fill vectors, by our own kernels. Forward and the gradient of x have one
+// sample in each lane of a vector. The gradient of the weights has neighboring pixels of a window in the lanes.
 
-/// Whether a convolution is computed this way: a rule of shapes alone.
+/// Whether a convolution is computed this way, by a rule of shapes, options and instruction set.
 bool convolves_by_samples(const Shape& x, const Shape& weight, const Conv2dOptions& options);
 
 Tensor conv2d_forward_by_samples(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,

@@ -11,8 +11,8 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// The windows of one sample, as WindowSums reads them: rows of the image itself with its padding; or where a window's
-/// rows are short beside a vector, whole windows one after the other.
+/// The windows of one sample in the form that WindowSums reads. These are rows of the image with its padding. If a
+/// window's rows are short compared with a vector, they are whole windows, copied one after the other.
 class Windows {
  public:
   Windows(const Shape& x, const Shape& y, const Shape& weight, int64_t padding)
@@ -25,11 +25,11 @@ class Windows {
   int64_t rows() const { return gathered_ ? 1 : weight_[2]; }
   int64_t width() const { return gathered_ ? weight_[2] * row_ : row_; }
   int64_t width_in_vectors() const { return vectors_ * lanes_; }
-  /// Of memory that `sums` needs; the last vectors are read and written whole.
+  /// Numbers of memory that `sums` needs; the last vectors are read and written whole.
   int64_t image_numbers() const { return (x_[2] + 2 * padding_) * padded_row_ + lanes_; }
   int64_t numbers() const { return image_numbers() + (gathered_ ? y_[2] * y_[3] * width_in_vectors() + lanes_ : 0); }
 
-  /// The sums of a sample, in nhwc. `memory` has zeros where nothing was written before.
+  /// Returns the WindowSums of a sample, in nhwc. `memory` must be zero wherever nothing was written before.
   WindowSums sums(const float* image, const float* gradient, float* memory, float* to) const {
     for (int64_t i = 0; i < x_[2]; ++i)
       std::copy_n(image + i * x_[3] * x_[1], x_[3] * x_[1], memory + (i + padding_) * padded_row_ + padding_ * x_[1]);
@@ -109,7 +109,7 @@ void conv2d_backward_weights_by_samples(const Tensor& x, const Tensor& output_gr
   const Windows windows(x.shape(), y, window, options.padding);
   const int64_t outputs = y[1], pixels = y[2] * y[3], samples = y[0];
   const int64_t of_output = windows.rows() * windows.width_in_vectors();
-  // Each thread sums up its part of the samples; parts are folded in order.
+  // Each thread sums up its part of the samples; the parts are folded in order.
   const int64_t parts = std::clamp<int64_t>(samples, 1, device.threads());
   const Tensor memory =
       Tensor::empty(device, {parts, outputs * of_output + windows.numbers()}, {.purpose = MemoryPurpose::workspace});

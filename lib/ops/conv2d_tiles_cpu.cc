@@ -12,10 +12,10 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Images that a thread packs at once: with the weights that they meet they stay in its second-level cache.
+/// Elements of the images that a thread packs at once: together with their weights they stay in its second-level cache.
 constexpr int64_t kGroupElements = 512 * 1024;
 
-/// The weights as right tiles, for each of a grid's products.
+/// The weights packed as right tiles, for each of a grid's products.
 class PackedWeights {
  public:
   /// `weight`: bf16, in oihw16i16o. `exchanged`: the products compute input channels.
@@ -55,7 +55,7 @@ class PackedWeights {
   Tensor memory_;
 };
 
-/// Of each position of a group of images its elements from the group's first output, or -1 where it is none.
+/// Returns each position's offset from the group's first output in elements, or -1 if it is no output.
 std::vector<int64_t> places_of(const ConvolutionGrid& grid, const ConvolutionGrid::Outputs& outputs, const Tensor& y,
                                int64_t images) {
   const ImageStrides strides = image_strides(y);
@@ -70,7 +70,7 @@ std::vector<int64_t> places_of(const ConvolutionGrid& grid, const ConvolutionGri
   return places;
 }
 
-/// A group of images as positions: [32 channels][phase][length][32].
+/// A group of images as packed positions: [32 channels][phase][length][32].
 struct PackedRows {
   const TileRows& rows;
   int64_t length;
@@ -87,14 +87,14 @@ struct Added {
   bool relu = false;
 };
 
-/// Everything of a product but its images.
+/// All of a product's inputs except its images.
 struct Product {
   const ConvolutionGrid::Outputs* outputs;
   const Bfloat16* weights;
   std::vector<int64_t> places, starts;
 };
 
-/// Outputs of `images` images from `first` on.
+/// Computes the outputs of `images` images from `first` on.
 void multiply(const ConvolutionGrid& grid, const PackedRows& source, const Product& product, int64_t images,
               const Added& added, const Tensor& y, int64_t first) {
   const ImageStrides strides = image_strides(y);
@@ -112,13 +112,13 @@ void multiply(const ConvolutionGrid& grid, const PackedRows& source, const Produ
                                         .places = product.places.data()});
 }
 
-/// y = the products of x and the packed weights, a group of images at a time. Both in nhwc or nchw16c.
+/// Computes y = the products of x and the packed weights, a group of images at a time. Both are in nhwc or nchw16c.
 void convolve(const Tensor& x, const PackedWeights& weights, const ConvolutionGrid& grid, const Added& added,
               const Tensor& y) {
   Device& device = x.device();
   const int64_t images = x.shape()[0], threads = std::min(int64_t{device.threads()}, images);
   const TileRows rows(grid, x);
-  // A source that no output reads takes nothing.
+  // If no output reads the source, it has no rows.
   const int64_t of_image = std::max(int64_t{1}, rows.count() * grid.length(1) * 32);
   const int64_t group = std::clamp(kGroupElements / of_image, int64_t{1}, (images + threads - 1) / threads);
   const int64_t length = grid.length(group), room = rows.count() * length * 32;
@@ -142,7 +142,7 @@ void convolve(const Tensor& x, const PackedWeights& weights, const ConvolutionGr
   });
 }
 
-/// Weights as the products read them.
+/// Returns the weights in the form that the products read.
 Tensor blocked(const Tensor& weight) {
   return converted(weight, {.dtype = DType::bf16, .layout = Layout::oihw16i16o, .purpose = MemoryPurpose::workspace});
 }

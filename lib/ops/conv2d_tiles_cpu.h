@@ -4,10 +4,10 @@
 
 namespace dptrain::ops::cpu {
 
-// Convolutions by the machine's unit for bf16: operands as they are, sums in f32, outputs rounded once.
+// Convolutions by the machine's matrix unit for bf16. Operands are bf16, sums are f32, and outputs are rounded once.
 
-/// Whether a convolution of such a tensor may be computed this way: those of bf16, where the machine has a unit for it,
-/// but not those that are to be Winograd's.
+/// Whether a convolution of this type may be computed this way: bf16, on a machine with such a unit, unless the options
+/// ask for Winograd.
 bool convolves_by_tiles(DType dtype, const Conv2dOptions& options);
 
 Tensor conv2d_forward_by_tiles(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,

@@ -11,21 +11,22 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-// The order of sums depends on the first of these numbers, so that they mustn't depend on that of threads; the others
-// say no more than who computes what.
+// The first three of these numbers determine the order of sums, so they mustn't depend on the number of threads. The
+// others only determine which thread computes what.
 
-/// Positions that are packed and added up at once: what 32 channels take stays in the second-level cache, and sums of
-/// sums lose less than one long sum.
+/// Positions that are packed and added up at once. Those of 32 channels stay in the second-level cache, and adding up
+/// several sums loses less than one long sum.
 constexpr int64_t kChunkPositions = 2048;
-/// Groups of chunks with sums of their own, and the numbers that these take in all.
+/// Most groups of chunks with sums of their own, and most numbers in all of these sums.
 constexpr int64_t kMostGroups = 4, kMostSums = 2 * 1024 * 1024;
 
-/// Products of 32 by 32 channels, or parts of them, that all threads share, if there are so many.
+/// Units of work that all threads should share at least: products of 32 by 32 channels, or parts of them if there are
+/// fewer products.
 constexpr int64_t kProducts = 8;
-/// Positions that a thread packs at once: of a few planes, too, there are some for every thread.
+/// Positions that a thread packs at once: few enough that even a few planes give every thread some.
 constexpr int64_t kPackedPositions = 256;
 
-/// Who computes something's units: all of a device's threads, or the one that calls.
+/// Two ways to run units of work: on all of a device's threads, or on the calling thread.
 struct AllThreads {
   const Device& device;
   template <class Body>
@@ -40,14 +41,14 @@ struct ThisThread {
   }
 };
 
-/// The grid of the output's gradient: the same positions, without a stride or a border before them.
+/// The grid of the output's gradient: the same positions, without a stride or zeros before them.
 ConvolutionGrid gradient_grid(const ConvolutionGrid& grid) {
   return {.phases = {{0, 0}}, .outputs = {}, .rows = grid.rows, .columns = grid.columns};
 }
 
-/// The passes that compute all of a window's weights, of one or both halves of 32 input channels; `window`: elements of
-/// a block of 16. Two taps that read the same pairs share the loads of their lines; a tap without such another is
-/// computed for both halves, or with what else is left.
+/// Returns the passes that compute all of a window's weights, for one or both halves of 32 input channels. `window` is
+/// the number of elements in a block of 16 by 16 channels. Two taps that read the same pairs share the loads of their
+/// lines. A tap without such a partner is paired with its other half or with another single tap.
 std::vector<WeightGradientPass> passes_of(const ConvolutionGrid& grid, const PairedInput& input, int64_t halves,
                                           int64_t window) {
   std::vector<ConvolutionGrid::Tap> taps = grid.outputs[0].taps;
@@ -90,10 +91,10 @@ struct Problem {
   const Tensor &x, &output_gradient;
   const Shape& weight;
   ConvolutionGrid grid, of_y;
-  int64_t chunk;  ///< images of one
+  int64_t chunk;  ///< images of a chunk
 };
 
-/// The gradients of chunks, one after the other in the same memory.
+/// Computes the gradients of chunks, one after the other, in the same memory.
 class ChunkGradient {
  public:
   explicit ChunkGradient(const Problem& of)
@@ -102,7 +103,7 @@ class ChunkGradient {
     whole_ = passes_of(of.grid, input_, 2, window), half_ = passes_of(of.grid, input_, 1, window);
   }
 
-  /// sums = that of the weights, in oihw16i16o, or sums += it; bias_sums += that of the bias, where it isn't null.
+  /// sums = the weights' gradient in oihw16i16o, or sums += it. bias_sums += the bias's gradient, unless it is null.
   template <class Run>
   void add(Range images, float* sums, bool accumulate, double* bias_sums, const Run& run) const {
     pack(images, run);
@@ -112,7 +113,7 @@ class ChunkGradient {
   }
 
  private:
-  /// Of a block of 16 by 16 channels.
+  /// Elements of the window in a block of 16 by 16 channels.
   int64_t window_elements() const { return of_.weight[2] * of_.weight[3] * 256; }
 
   template <class Run>
@@ -129,7 +130,7 @@ class ChunkGradient {
   template <class Run>
   void multiply(int64_t images, float* sums, bool accumulate, const Run& run) const {
     const int64_t inputs = (of_.weight[1] + 15) / 16, outputs = (of_.weight[0] + 15) / 16, window = window_elements();
-    // Passes are shared out where channels are too few for all threads.
+    // If there are too few channels for all threads, the passes of a product are divided among them.
     const int64_t products = input_.planes() * gradient_.planes();
     const int64_t shares = std::clamp(kProducts / products, int64_t{1}, static_cast<int64_t>(half_.size()));
     run(products * shares, [&](int64_t unit) {
@@ -156,21 +157,20 @@ class ChunkGradient {
   std::vector<WeightGradientPass> whole_, half_;
 };
 
-/// How many groups the chunks fall into: a power of two, as most numbers of threads are.
+/// Returns into how many groups the chunks are divided: a power of two, as most numbers of threads are.
 int64_t groups_of(int64_t chunks, int64_t sums) {
   int64_t groups = 1;
   while (2 * groups <= std::min(kMostGroups, chunks) && 2 * groups * sums <= kMostSums) groups *= 2;
   return groups;
 }
 
-/// sums = the gradient of weights in oihw16i16o, f32, or sums += it; bias_sums += that of the bias, where it isn't
-/// null.
+/// sums = the weights' gradient in oihw16i16o, f32, or sums += it. bias_sums += the bias's gradient, unless it is null.
 void add_gradient(const Tensor& x, const Tensor& output_gradient, const Conv2dOptions& options, bool accumulate,
                   const Tensor& sums, double* bias_sums) {
   Device& device = x.device();
   const Problem problem(x, output_gradient, sums.shape(), options);
   const int64_t chunks = problem.chunks(), groups = groups_of(chunks, sums.storage_elements());
-  // The first group's are `sums` themselves.
+  // The first group's sums are `sums` itself.
   std::vector<Tensor> sums_of = {sums};
   for (int64_t group = 1; group < groups; ++group)
     sums_of.push_back(
@@ -184,7 +184,8 @@ void add_gradient(const Tensor& x, const Tensor& output_gradient, const Conv2dOp
                 i > begin || (group == 0 && accumulate),
                 bias_sums == nullptr ? nullptr : biases_of.data() + group * biases, run);
   };
-  // A thread that packs what it multiplies finds it in its own caches. Of groups that they don't divide all share each.
+  // A thread that packs what it multiplies finds it in its own caches. If the threads don't divide the groups evenly,
+  // all threads share each group instead.
   const int64_t parts = groups % device.threads() == 0 ? device.threads() : 1;
   std::vector<ChunkGradient> gradients;
   for (int64_t part = 0; part < parts; ++part) gradients.emplace_back(problem);

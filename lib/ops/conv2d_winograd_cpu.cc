@@ -14,14 +14,14 @@ namespace {
 
 using namespace winograd;
 
-/// Blocks of inputs that are summed at once: their weights stay in the second-level cache, and rounding grows with
-/// their number only, as such sums are added up.
+/// Blocks of inputs that are summed at once. Their weights stay in the second-level cache. The sums of such blocks are
+/// then added up, so rounding errors grow only with the number of blocks.
 constexpr int64_t kInputsAtOnce = 8;
-/// Numbers of transformed weights that are kept whole, as every group then reads them again.
+/// Most numbers of transformed weights that are kept as a whole, since each group then reads all of them.
 constexpr int64_t kWeightNumbers = 1024 * 1024;
 
-/// y = x convolved with the weights, f32 in blocks. `turned`: with them by outputs and turned by 180 degrees, as the
-/// gradient of the inputs wants.
+/// y = x convolved with the weights, f32 in blocks. `turned`: input and output channels are swapped and the window is
+/// turned by 180 degrees, for the gradient of the inputs.
 struct Convolution {
   const Tensor &x, &weight, &y;
   bool turned;
@@ -30,9 +30,10 @@ struct Convolution {
   bool relu;
 };
 
-/// How a convolution is shared out: groups of tiles, and where those are fewer than threads, ranges of the outputs.
+/// How a convolution is divided: into groups of tiles, and if these are fewer than threads, also into ranges of
+/// outputs.
 struct Shares {
-  int64_t groups, tiles;  ///< the most of a group
+  int64_t groups, tiles;  ///< most tiles of a group
   int64_t ranges;
 };
 
@@ -49,7 +50,7 @@ Shares shares_of(const Device& device, int64_t tiles, int64_t inputs, int64_t pa
   return {.groups = groups, .tiles = parts_of(tiles, groups), .ranges = ranges};
 }
 
-/// The weights, transformed for all panels of outputs.
+/// Returns the transformed weights of all panels of outputs.
 Tensor transformed(const WinogradWeights& weights, Device& device, int64_t inputs, int64_t outputs) {
   const WinogradKernels& kernels = winograd_kernels();
   const int64_t panels = parts_of(outputs, kernels.panel), of_panel = weight_numbers(inputs, kernels.panel);
@@ -76,8 +77,8 @@ void convolve(const Convolution& c) {
                                 .input_blocks = c.turned ? y.blocks : x.blocks,
                                 .turned = c.turned};
 
-  // Few weights are transformed once; many for each group and as many at a time as the cache holds, which costs less
-  // than to read them from farther away.
+  // Few weights are transformed once. Many weights are transformed for each group, as many at a time as the cache
+  // holds, which costs less than reading them from further away.
   const bool once = shares.groups > device.threads() && weight_numbers(x.blocks, y.blocks) <= kWeightNumbers;
   const Tensor all = once ? transformed(weights, device, x.blocks, y.blocks) : Tensor();
   const int64_t at_once = std::min(kInputsAtOnce, x.blocks);
@@ -135,9 +136,9 @@ bool fills_winograd(const Shape& weight) {
 
 bool has_winograd() { return cpu_isa() != CpuIsa::baseline; }
 
-/// The rule, from measurements (docs/results/convolution-speed.md and convolution-speed-avx2.md): for 3x3 windows and
-/// stride 1 with 16 channels or more on both sides f32 is faster than by direct convolutions in all three passes,
-/// mostly twice.
+/// The rule, from measurements (docs/results/convolution-speed.md and convolution-speed-avx2.md). For 3x3 windows and
+/// stride 1 with at least 16 channels on both sides, f32 is faster than direct convolutions in all three passes, mostly
+/// twice as fast.
 bool computes_winograd(const Shape& weight, const Conv2dOptions& options) {
   return has_winograd() && options.algorithm != ConvolutionAlgorithm::direct && fills_winograd(weight) &&
          options.stride == 1 && options.padding <= 1 && conv2d_output_layout(weight) != Layout::nhwc;

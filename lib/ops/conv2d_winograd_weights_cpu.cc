@@ -15,7 +15,7 @@ using namespace winograd;
 /// Numbers of the weights' transformed gradient that are summed at once.
 constexpr int64_t kGradientNumbers = 640 * 1024;
 
-/// The gradient of the weights and, in `bias` where that isn't null, of the bias.
+/// The gradient of the weights and, unless `bias` is null, of the bias.
 class WeightGradient {
  public:
   WeightGradient(const Tensor& x, const Tensor& incoming, const Tensor& weight, int64_t padding, double* bias,
@@ -78,8 +78,8 @@ class WeightGradient {
   int64_t end_of(int64_t range) const { return std::min(gradients_.blocks, (range + 1) * at_once_); }
   float* memory_of(int64_t part) const { return memory_.data<float>() + part * memory_.shape()[1]; }
 
-  /// The transformed gradient of a range of outputs over one part of the tiles. `first`: this memory has no inputs
-  /// yet.
+  /// Sums the transformed gradient of a range of outputs over one part of the tiles. `first`: the memory doesn't hold
+  /// transformed inputs yet.
   void sum(int64_t range, int64_t part, float* memory, bool first) {
     float *v = memory, *z = v + v_numbers_, *du = z + z_numbers_;
     const int64_t output = range * at_once_, outputs = end_of(range) - output;
@@ -98,7 +98,7 @@ class WeightGradient {
     }
   }
 
-  /// The gradient of a block of outputs by a block of inputs, of all parts.
+  /// Writes the gradient of a block of outputs by a block of inputs, over all parts.
   void write(int64_t range, int64_t output, int64_t input, const float* memory) {
     const int64_t first = range * at_once_, outputs = end_of(range) - first;
     const int64_t panel = (output - first) / kernels_.panel * kernels_.panel;
@@ -122,8 +122,8 @@ class WeightGradient {
   bool accumulate_;
   WinogradImages images_, gradients_;
   WinogradTiles tiles_;
-  /// Parts of the tiles that are summed apart and folded in order; ranges of outputs, of at_once_ blocks, one after
-  /// the other.
+  /// Parts of the tiles, which are summed separately and folded in order; blocks in a range of outputs, which are
+  /// computed one range after the other; and groups of tiles in a part.
   int64_t parts_, at_once_, groups_;
   int64_t product_;  ///< numbers of one product of a block of outputs
   int64_t v_numbers_, z_numbers_, du_numbers_;

@@ -10,19 +10,23 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// A larger workspace is to be worth so much, as it is memory that activations could have.
+/// A plan with a larger workspace must take less than this share of the time, as the workspace is memory that
+/// activations could have.
 constexpr float kWorthMemory = 0.95f;
-/// Candidates this much slower than the best are tried once; of the others the shortest of several tries counts.
+/// Candidates that are slower than the best by this factor are timed once. For the others the shortest of several times
+/// counts.
 constexpr float kFarFromBest = 1.5f;
 constexpr int kRounds = 3;
-/// Longer passes are tried once: they show what they take, and a training is to begin within three seconds.
+/// Passes that take longer than this are timed once: one run shows their time, and training must begin within three
+/// seconds.
 constexpr float kLong_ms = 1;
-/// Of shorter passes several are timed one after the other, behind another one, as giving them to the GPU takes a good
-/// part of that.
+/// For passes shorter than this, several runs are timed together, after an untimed one, as enqueuing a run takes a good
+/// part of its time.
 constexpr float kShort_ms = 0.1f;
-/// Sum of single runs after which no further candidate of a problem is tried: the best are first by whoever guessed.
+/// When the single runs of a problem's candidates add up to this, no further candidate is tried: the likely best come
+/// first.
 constexpr float kMostTrying_ms = 12;
-/// A GPU that has been idle takes its time to come to its clock.
+/// How long to run before timing, as an idle GPU needs time to reach its clock.
 constexpr double kWarmUp_s = 0.02;
 
 /// Whether a device has computed for a while.
@@ -41,7 +45,7 @@ void warm_up(ConvolutionPlan& plan, const ConvolutionOperands& operands) {
   } while (seconds_since(begun) < kWarmUp_s);
 }
 
-/// Of one run, when several are given one after the other.
+/// Returns the milliseconds per run if `runs` of them are enqueued one after the other.
 float milliseconds_of(int runs, CudaTimer& timer, ConvolutionPlan& plan, const ConvolutionOperands& operands) {
   const cudaStream_t stream = CudaDevice::of(operands.out.device()).stream();
   timer.start(stream);
@@ -80,9 +84,10 @@ void ConvolutionChoice::choose(const ConvolutionOperands& operands) {
 
 void ConvolutionChoice::choose_among_candidates(const ConvolutionOperands& operands) {
   Device& device = operands.out.device();
-  // What is recorded can't be timed, and keeps its workspace.
+  // Recorded work can't be timed, and keeps its workspace.
   const bool is_recording = CudaDevice::of(device).is_recording();
-  // Workspaces that are only tried would stay with recorded work for good.
+  // Outside a recording, the pool for recorded work must not be used: workspaces that are only tried would stay in it
+  // for good.
   const PoolInUse pool(device.allocator(), is_recording ? MemoryPool::recorded : MemoryPool::common);
   if (by_ == By::order || is_recording) {
     const auto working = std::ranges::find_if(candidates_, [&](auto& plan) { return can_run(*plan, operands); });
@@ -95,13 +100,13 @@ void ConvolutionChoice::choose_among_candidates(const ConvolutionOperands& opera
   candidates_.clear();
 }
 
-/// Those that are nearly as fast as the fastest.
+/// Times the candidates and returns those that are nearly as fast as the fastest.
 std::vector<ConvolutionChoice::Candidate> ConvolutionChoice::timed(const ConvolutionOperands& operands) {
   std::vector<Candidate> tried;
   CudaTimer timer;
   float spent_ms = 0;
   for (auto& plan : candidates_) {
-    if (!can_run(*plan, operands)) continue;  // loads its kernels, too
+    if (!can_run(*plan, operands)) continue;  // this also loads the plan's kernels
     warm_up(*plan, operands);
     const float ms = milliseconds(timer, *plan, operands);
     tried.push_back({std::move(plan), ms});
@@ -114,14 +119,15 @@ std::vector<ConvolutionChoice::Candidate> ConvolutionChoice::timed(const Convolu
   };
   const bool is_long = !tried.empty() && std::ranges::min_element(tried, {}, &Candidate::ms)->ms >= kLong_ms;
   erase_slower_than(kFarFromBest);
-  // In turns, as a GPU's clock changes.
+  // The candidates take turns, as a GPU's clock changes.
   for (int round = 1; round < (is_long ? 1 : kRounds) && tried.size() > 1; ++round)
     for (Candidate& one : tried) one.ms = std::min(one.ms, milliseconds(timer, *one.plan, operands));
   erase_slower_than(1 / kWorthMemory);
   return tried;
 }
 
-/// Also whether there is the memory for it; where runs must be repeatable, that has no say in the choice.
+/// Whether a plan can run, which includes that it gets its memory. If runs must be repeatable, a lack of memory must
+/// not change the choice, so its error is thrown.
 bool ConvolutionChoice::can_run(ConvolutionPlan& plan, const ConvolutionOperands& operands) {
   try {
     if (plan.run(operands)) return true;

@@ -11,30 +11,31 @@
 
 namespace dptrain::ops::cuda {
 
-/// How a device computes a problem: one of several plans. Used by the device's rank thread.
+/// Chooses one of several plans for a problem on a device, and runs it. Used by the device's rank thread.
 class ConvolutionChoice {
  public:
   enum class By {
-    order,  ///< the first that works
-    time,   ///< the fastest; the one with the smallest workspace of those that are nearly as fast
+    order,  ///< the first plan that works
+    time,   ///< of the fastest plan and those nearly as fast, the one with the smallest workspace
   };
   using Plans = std::vector<std::unique_ptr<ConvolutionPlan>>;
-  /// `candidates`: those that are likely to be good first. `refusal`: where there are none, the reason. `others` is
-  /// asked for more where none of them can be run; may be empty.
+  /// `candidates`: the plans, with the likely best first. `refusal`: the reason if there are no candidates. `others`
+  /// may be empty; if no candidate can be run, it is called for more plans.
   ConvolutionChoice(By by, Plans candidates, std::string refusal, std::function<Plans()> others = {})
       : by_(by), candidates_(std::move(candidates)), refusal_(std::move(refusal)), others_(std::move(others)) {}
 
-  /// Gives the pass to the device's stream; false where no plan is left, for which `refusal` has the reason. The first
-  /// call chooses: it may time several plans on these operands, which all of them compute alike, and then blocks.
+  /// Enqueues the pass on the device's stream. Returns false if no plan is left; `refusal` then has the reason. The
+  /// first call chooses the plan. It may time several plans on these operands, and then blocks; all plans compute the
+  /// same result.
   bool run(const ConvolutionOperands& operands);
   const std::string& refusal() const { return refusal_; }
-  /// Of the chosen plan, once there is one.
+  /// The name of the chosen plan, or "" if there is none.
   std::string_view name() const;
 
  private:
   struct Candidate {
     std::unique_ptr<ConvolutionPlan> plan;
-    float ms;  ///< of one run, the shortest seen
+    float ms;  ///< of the shortest run so far
   };
 
   void choose(const ConvolutionOperands& operands);
@@ -43,7 +44,7 @@ class ConvolutionChoice {
   bool can_run(ConvolutionPlan& plan, const ConvolutionOperands& operands);
 
   By by_;
-  Plans candidates_;  ///< until one is chosen
+  Plans candidates_;  ///< empty once a plan is chosen
   std::unique_ptr<ConvolutionPlan> chosen_;
   std::string refusal_;
   std::function<Plans()> others_;

@@ -25,7 +25,8 @@ std::vector<AxisOutputs> forward_axis(int64_t window, int64_t outputs, const Con
   return {axis};
 }
 
-/// Pixel stride * i + first of x is read by output i + (first + padding - u) / stride where that is a whole number.
+/// Pixel stride * i + first of x is read by output i + (first + padding - u) / stride if that quotient is a whole
+/// number.
 std::vector<AxisOutputs> backward_axis(int64_t window, int64_t pixels, const Conv2dOptions& options) {
   std::vector<AxisOutputs> axes;
   for (int64_t first = 0; first < std::min(options.stride, pixels); ++first) {
@@ -38,7 +39,7 @@ std::vector<AxisOutputs> backward_axis(int64_t window, int64_t pixels, const Con
   return axes;
 }
 
-/// How far taps reach before and after an output's own place, and the room that pixels and zeros take along an axis.
+/// How far taps reach before and after an output's own place, and the size along an axis of pixels and zeros together.
 struct Room {
   Room(const std::vector<AxisOutputs>& axes, int64_t pixels) {
     int64_t outputs = 0;
@@ -62,7 +63,7 @@ int64_t index_of(std::vector<ConvolutionGrid::Phase>& phases, int64_t row, int64
   return index;
 }
 
-/// The source's pixels along each axis are those of its largest phase.
+/// The source's stride, and the pixels along each axis of its largest phase.
 struct Source {
   int64_t stride, rows, columns;
 };

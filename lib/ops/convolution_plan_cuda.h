@@ -29,8 +29,10 @@ struct ConvolutionProblem {
   }
 };
 
-/// forward: (x, weight, bias) to y; data_gradient: (y's gradient, weight) to x's; weight_gradient: (x, y's gradient) to
-/// the weight's.
+/// The operands of a pass, and where its result goes:
+///   forward           x, weight and bias to y
+///   data_gradient     y's gradient and weight to x's gradient
+///   weight_gradient   x and y's gradient to the weight's gradient
 struct ConvolutionOperands {
   Tensor first;
   Tensor second;
@@ -42,17 +44,18 @@ struct ConvolutionOperands {
 class ConvolutionPlan {
  public:
   virtual ~ConvolutionPlan() = default;
-  /// Gives the pass to the device's stream; false where a library refuses it, for which `refusal` has the reason.
+  /// Enqueues the pass on the device's stream. Returns false if a library refuses the pass; `refusal` then has the
+  /// reason.
   virtual bool run(const ConvolutionOperands& operands) = 0;
   virtual std::string refusal() const = 0;
-  /// What it takes beside the operands while it runs.
+  /// The memory that a run takes besides the operands.
   virtual int64_t workspace_bytes() const = 0;
-  /// As logs of operators name it.
+  /// The name of the plan in logs of operators.
   virtual std::string_view name() const = 0;
 };
 
-/// The most that a plan may take as workspace. cuDNN offers some that want ten times what the images take; where
-/// channels are odd in number, tensor cores want copies of both images that are padded, up to twice as large.
+/// The most workspace that a plan may take. cuDNN offers plans that want ten times what the images take. If channels
+/// are odd in number, tensor cores want padded copies of both images, up to twice as large.
 inline int64_t most_workspace_bytes(const ConvolutionProblem& p) {
   return (int64_t{64} << 20) + (p.x.elements() + p.y.elements()) * dtype_bytes(p.dtype) * 5 / 2;
 }

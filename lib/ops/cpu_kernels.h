@@ -4,7 +4,7 @@
 
 namespace dptrain::ops {
 
-/// The table of kernels that was compiled for the instruction set of this machine.
+/// Returns the table of kernels that was compiled for the instruction set `isa`.
 template <class Kernels>
 const Kernels& kernels_for(CpuIsa isa, const Kernels& baseline, const Kernels& avx2, const Kernels& avx512) {
   switch (isa) {

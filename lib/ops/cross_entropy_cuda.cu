@@ -1,10 +1,11 @@
 #include "ops/cross_entropy_cuda.h"
 #include "ops/warp_cuda.h"
 
-// A warp a sample, or, of many classes, a block of them: threads walk over the classes as far apart as there are
-// threads, and fold their numbers by shuffles, then warp by warp, always in the same order. Exponentials are in double
-// as on the CPU: a loss near zero is a difference of near equals. Those of gradients of 16 bits, which hold no more,
-// are in f32, of which a GPU computes many in the time of one.
+// A warp takes a sample, or a block of warps if there are many classes. Threads walk over the classes in steps of the
+// number of threads, and fold their numbers by shuffles, then warp by warp, always in the same order. Exponentials are
+// in double as on the CPU, as a loss near zero is a difference of nearly equal numbers. Exponentials for 16-bit
+// gradients are in f32: such gradients hold no more digits, and a GPU computes many f32 exponentials in the time of one
+// in double.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -23,16 +24,16 @@ struct Largest {
   int64_t place;
 };
 
-/// From so many classes on a sample has a block, as a vocabulary's: there are hardly more masked tokens than a GPU has
-/// warps.
+/// From this many classes on, a block takes a sample. A vocabulary has so many, and there are hardly more masked tokens
+/// than a GPU has warps.
 constexpr int64_t kManyClasses = 1024;
 
-/// The sample of a warp, or of a block of `kWarpsOfRow`, and the thread's part of its logits.
+/// The sample of a warp, or of a block of kWarpsOfRow warps, and the thread's part of its logits.
 template <class T, int kWarpsOfRow>
 struct Row {
   static constexpr int kStep = 32 * kWarpsOfRow;
   int64_t sample;
-  bool exists;  ///< false where the grid hangs over the samples
+  bool exists;  ///< false past the last sample
   const T* logits;
   int64_t classes;
   int64_t lane;
@@ -45,13 +46,13 @@ struct Row {
         lane(kWarpsOfRow == 1 ? threadIdx.x : threadIdx.y * 32 + threadIdx.x) {}
 
   __device__ double logit(int64_t k) const { return to_float(logits[k]); }
-  /// exp(logit - largest), to the digits of a gradient of the logits' type.
+  /// Returns exp(logit - largest), with the digits that a gradient of the logits' type holds.
   __device__ double exponential_for_gradient(int64_t k, float largest) const {
     if constexpr (sizeof(T) == 2) return expf(to_float(logits[k]) - largest);
     return exp(logit(k) - largest);
   }
 
-  /// On all threads of the row.
+  /// Returns the row's largest logit to all threads of the row.
   __device__ Largest largest() const {
     Largest own{-INFINITY, classes};
     for (int64_t k = lane; k < classes; k += kStep)
@@ -64,7 +65,7 @@ struct Row {
     return over_warps(own, larger);
   }
 
-  /// The sum of f(class) over the classes, on all threads of the row.
+  /// Returns the sum of f(class) over the classes to all threads of the row.
   template <class F>
   __device__ double sum_over_classes(const F& f) const {
     double sum = 0;
@@ -78,7 +79,7 @@ struct Row {
   }
   __device__ static double plus(double a, double b) { return a + b; }
 
-  /// What the row's warps have, folded from the first to the last.
+  /// Folds the numbers of the row's warps, from the first to the last.
   template <class V, class F>
   __device__ static V over_warps(V own, const F& fold) {
     if constexpr (kWarpsOfRow > 1) {
@@ -87,7 +88,7 @@ struct Row {
       __syncthreads();
       own = of_warps[0];
       for (int warp = 1; warp < kWarpsOfRow; ++warp) own = fold(own, of_warps[warp]);
-      __syncthreads();  // all have read it before the next one is written
+      __syncthreads();  // all have read `of_warps` before it is written again
     }
     return own;
   }
@@ -124,7 +125,7 @@ __global__ void gradient_kernel(Batch<T> batch, double scale, const int32_t* cou
   const float largest = row.largest().logit;
   if (count != nullptr) scale /= *count;
   if (factor != nullptr) scale *= *factor;
-  // The target's parts: of the label alone, and of every class.
+  // The parts of the target: `own` is for the label alone, `every` for every class.
   const double own = scale * (1 - smoothing), every = scale * smoothing / static_cast<double>(row.classes);
   const auto exponential = [&](int64_t k) { return row.exponential_for_gradient(k, largest); };
   const double share = scale / row.sum_over_classes(exponential);
@@ -142,7 +143,8 @@ __global__ void correct_kernel(Batch<T> batch, int32_t* correct) {
   if (row.lane == 0) correct[row.sample] = place == batch.labels[row.sample];
 }
 
-/// Gives narrow(...) or wide(...), the kernel for rows of a warp or of a block, to the logits' device.
+/// Launches narrow(...), the kernel with a warp per row, or wide(...), the one with a block per row, on the logits'
+/// device.
 template <class... Parameters, class... Arguments>
 void launch_rows(const char* name, const Tensor& logits, void (*narrow)(Parameters...), void (*wide)(Parameters...),
                  Arguments&&... arguments) {

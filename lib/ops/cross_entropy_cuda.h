@@ -4,7 +4,7 @@
 
 namespace dptrain::ops::cuda {
 
-// logits and their gradient: f32, bf16 or f16.
+// The logits and their gradient are f32, bf16 or f16.
 
 Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options);
 Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options);

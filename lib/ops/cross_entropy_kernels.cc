@@ -8,7 +8,8 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// Exponentials that are computed at once, and added to as many sums: the same order on every instruction set.
+/// Exponentials that are computed at once and added to as many sums. The order of additions is the same on every
+/// instruction set.
 constexpr int64_t kSums = 16;
 
 float largest(const float* logits, int64_t count) { return largest_of(logits, count); }

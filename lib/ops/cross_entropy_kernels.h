@@ -4,12 +4,12 @@
 
 namespace dptrain::ops {
 
-/// Of a row of logits, on the calling thread. Exponents are at most zero, so that nothing overflows.
+/// Kernels on one row of logits, on the calling thread. Exponents are at most zero, so nothing overflows.
 struct CrossEntropyKernels {
   float (*largest)(const float* logits, int64_t count);
-  /// The sum of exp(logit - largest), of exponentials in float, added in double.
+  /// The sum of exp(logit - largest): float exponentials, added in double.
   double (*sum_of_exponentials)(const float* logits, int64_t count, float largest);
-  /// The same of exponentials in double, to 1e-15 of itself: for losses.
+  /// The sum of exp(logit - largest) with double exponentials, to a relative error of 1e-15; used for losses.
   double (*exact_sum_of_exponentials)(const float* logits, int64_t count, float largest);
   /// out = share * exp(logit - largest) - every
   void (*spread)(const float* logits, int64_t count, float largest, float share, float every, float* out);

@@ -9,7 +9,8 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// What isn't on LD_LIBRARY_PATH, or where the program looks for others, may be where it was when this was built.
+/// Opens the library where the program looks for libraries, which includes LD_LIBRARY_PATH. If it isn't there, opens it
+/// in the folder where it was when this program was built.
 void* open_library() {
   std::string why;
   for (const char* name : {DPTRAIN_CUBLASLT_NAME, DPTRAIN_CUBLASLT_FOLDER "/" DPTRAIN_CUBLASLT_NAME}) {

@@ -2,7 +2,7 @@
 
 #include <cublasLt.h>
 
-/// The functions of cuBLASLt that are called here, by their names without what all begin with.
+/// The functions of cuBLASLt that are called here, by their names without the prefix "cublasLt".
 #define DPTRAIN_CUBLASLT_FUNCTIONS(FUNCTION) \
   FUNCTION(GetVersion)                       \
   FUNCTION(GetStatusString)                  \
@@ -28,8 +28,9 @@ struct CublasLt {
 #undef DPTRAIN_MEMBER
 };
 
-/// Of the library, which the first call loads: its half a gigabyte takes longer to load than all else that a program
-/// starts with, and without a GPU nobody calls it. Throws 71 where it can't be loaded; the next call tries again.
+/// Returns the functions of the library, which the first call loads. Loading its half a gigabyte takes longer than
+/// loading everything else at a program's start, and nobody needs it without a GPU. Throws 71 if it can't be loaded;
+/// the next call tries again.
 const CublasLt& cublaslt();
 
 }  // namespace dptrain::ops::cuda

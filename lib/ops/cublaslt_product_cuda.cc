@@ -17,11 +17,11 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// What NVIDIA advises for Hopper.
+/// The workspace that NVIDIA advises for Hopper.
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
-/// Algorithms of a product that are asked for; all but the first are for where that one is refused.
+/// How many algorithms to ask for per product. All but the first are used only if the ones before are refused.
 constexpr int kProposed = 4;
-/// As of loads of 16 bytes. Asking for more would make the choice depend on where a tensor happens to lie.
+/// The alignment of 16-byte loads. A larger one would make the choice depend on where a tensor happens to be in memory.
 constexpr uint32_t kMostAlignmentBytes = 16;
 
 void cublas_check(cublasStatus_t status, const char* call) {
@@ -29,7 +29,7 @@ void cublas_check(cublasStatus_t status, const char* call) {
     throw Error(ExitCode::device, fmt::format("cuBLASLt: {} failed: {}", call, cublaslt().GetStatusString(status)));
 }
 
-/// Whether another way to compute the same may go well; anything else is the GPU's failure, or memory's.
+/// Whether another way to compute the same product may work. Any other status is a failure of the GPU or of memory.
 bool is_refusal(cublasStatus_t status) {
   return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
          status == CUBLAS_STATUS_ARCH_MISMATCH;
@@ -43,8 +43,8 @@ cudaDataType_t cuda_type(DType dtype) {
   }
 }
 
-// cuBLASLt's matrices are column-major: a row-major matrix is its own transpose there. out = a * b in rows is
-// out^T = b^T * a^T in columns, so that our b is its A, our a its B, and its rows are our columns.
+// cuBLASLt's matrices are column-major, so it sees a row-major matrix as its transpose. In columns, out = a * b is
+// out^T = b^T * a^T. So our b is its A, our a is its B, and its rows are our columns.
 
 cublasLtEpilogue_t epilogue_of(ProductEpilogue epilogue) {
   switch (epilogue) {
@@ -57,14 +57,15 @@ cublasLtEpilogue_t epilogue_of(ProductEpilogue epilogue) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/// That all of these addresses have; windows into larger tensors may begin anywhere.
+/// Returns the alignment that all of these addresses have, up to kMostAlignmentBytes. Windows into larger tensors may
+/// begin anywhere.
 uint32_t common_alignment(std::initializer_list<const void*> addresses) {
   uintptr_t bits = kMostAlignmentBytes;
   for (const void* address : addresses) bits |= reinterpret_cast<uintptr_t>(address);
   return uint32_t{1} << std::countr_zero(bits);
 }
 
-/// All that an algorithm is chosen by.
+/// Everything that the choice of an algorithm depends on.
 struct Problem {
   int64_t batch, m, n, k;
   bool transpose_a, transpose_b;
@@ -114,13 +115,13 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  /// Where no algorithm is left, the reason.
+  /// Enqueues the product. If no algorithm is left, returns the reason.
   cublasStatus_t run(cublasLtHandle_t handle, const Product& p) {
     if (p.bias.defined()) {
       const void* bias = p.bias.raw();
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     }
-    // That an algorithm was proposed doesn't promise that it runs; what is refused once isn't tried again.
+    // A proposed algorithm doesn't always run. One that was refused isn't tried again.
     for (; !choices_.empty(); choices_.erase(choices_.begin())) {
       const cublasStatus_t status = run(handle, p, choices_.front());
       if (!is_refusal(status)) return status;
@@ -144,7 +145,7 @@ class Plan {
     cublas_check(cublaslt().MatmulDescSetAttribute(operation_, attribute, &value, sizeof value),
                  "cublasLtMatmulDescSetAttribute");
   }
-  /// `batch` matrices, one after the other.
+  /// Describes `batch` matrices, one after the other.
   static cublasLtMatrixLayout_t matrix(DType dtype, int64_t rows, int64_t columns, int64_t batch) {
     cublasLtMatrixLayout_t layout = nullptr;
     cublas_check(cublaslt().MatrixLayoutCreate(&layout, cuda_type(dtype), static_cast<uint64_t>(rows),
@@ -171,8 +172,9 @@ class Plan {
     for (const auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       prefer(matrix, p.alignment);
-    // Parts of a sum that is split are kept in f32, each in a place of its own: not in an `out` of 16 bits, and not in
-    // one that the parts' blocks add to in turn, whose turns may differ from run to run.
+    // If an algorithm splits a sum, it must keep the parts in f32, each in a place of its own. They must not be in an
+    // `out` of 16 bits. They must not be in one place that the parts' blocks add to in turn, as the turns may differ
+    // from run to run.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     choices_.resize(kProposed);
     int found = 0;
@@ -187,10 +189,10 @@ class Plan {
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, out_ = nullptr;
   std::vector<cublasLtMatmulHeuristicResult_t> choices_;  ///< best first
-  cublasStatus_t refusal_ = CUBLAS_STATUS_SUCCESS;        ///< of who has no choice left
+  cublasStatus_t refusal_ = CUBLAS_STATUS_SUCCESS;        ///< the reason if no choice is left
 };
 
-/// cuBLASLt as one device uses it. Used by the device's rank thread only.
+/// The cuBLASLt handle and the plans of one device. Used by the device's rank thread only.
 class Products {
  public:
   explicit Products(Device& device) : tf32_(CudaDevice::of(device).tf32()) {
@@ -237,11 +239,11 @@ cublasStatus_t give(const Product& product) {
 LibraryVersion cublaslt_library() {
   LibraryVersion version{.name = "cuBLASLt", .built_major = CUBLAS_VER_MAJOR, .built_minor = CUBLAS_VER_MINOR};
   try {
-    const auto loaded = static_cast<int>(cublaslt().GetVersion());  // 130100
+    const auto loaded = static_cast<int>(cublaslt().GetVersion());  // for example 130100
     version.loaded_major = loaded / 10000;
     version.loaded_minor = loaded / 100 % 100;
   } catch (const Error&) {
-    // Who needs it calls require_cublaslt.
+    // Callers that need the library call require_cublaslt.
   }
   return version;
 }

@@ -26,7 +26,7 @@ constexpr DType dtype_of<__half>() {
 
 namespace ops::cuda {
 
-// Kernels compute in float whatever their elements are.
+// Kernels compute in float, whatever their element type is.
 
 __device__ inline float to_float(float x) { return x; }
 __device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
@@ -47,7 +47,7 @@ __device__ inline __half from_float<__half>(float x) {
   return __float2half_rn(x);
 }
 
-/// Names a type as an argument.
+/// Passes a type as an argument.
 template <class T>
 struct ElementType {
   using Type = T;
@@ -63,7 +63,7 @@ auto with_element_type(const Tensor& tensor, const F& f) {
   }
 }
 
-/// V neighbouring elements of type T, loaded and stored at once. The address is a multiple of their size.
+/// V neighboring elements of type T, loaded and stored at once. The address must be a multiple of their size.
 template <class T, int V>
 struct alignas(V * sizeof(T)) Pack {
   T at[V];
@@ -74,19 +74,19 @@ struct alignas(V * sizeof(T)) Pack {
   __device__ void set(int i, float value) { at[i] = from_float<T>(value); }
 };
 
-/// Elements of 16 bytes, the widest load of a thread.
+/// The number of elements in 16 bytes, the widest load of a thread.
 template <class T>
 inline constexpr int kPackOf = 16 / static_cast<int>(sizeof(T));
 
-/// Whether `count` elements of the tensors can be read by packs of 16 bytes. Blocks of memory and parameters begin at
-/// multiples of 64 bytes; samples of a tensor wherever their size puts them.
+/// Whether `count` elements at each of `pointers` can be read by packs of 16 bytes, which are `pack` elements. Blocks
+/// of memory and parameters begin at multiples of 64 bytes. Samples of a tensor begin wherever their size puts them.
 inline bool in_packs(int64_t count, int pack, std::initializer_list<const void*> pointers) {
   for (const void* pointer : pointers)
     if (reinterpret_cast<uintptr_t>(pointer) % 16 != 0) return false;
   return count % pack == 0;
 }
 
-/// The first element, or null of an undefined tensor.
+/// Returns a pointer to the first element, or null for an undefined tensor.
 template <class T>
 T* data_or_null(const Tensor& tensor) {
   return tensor.defined() ? tensor.data<T>() : nullptr;
@@ -94,7 +94,7 @@ T* data_or_null(const Tensor& tensor) {
 
 inline cudaStream_t stream_of(const Tensor& tensor) { return CudaDevice::of(tensor.device()).stream(); }
 
-/// Gives kernel(arguments...) to the stream of the device that `where` lies on. Throws 71 where it is refused.
+/// Launches kernel(arguments...) on the stream of the device that holds `where`. Throws 71 if the launch is refused.
 template <class... Parameters, class... Arguments>
 void launch(const char* name, const Tensor& where, dim3 grid, dim3 block, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
@@ -103,18 +103,19 @@ void launch(const char* name, const Tensor& where, dim3 grid, dim3 block, void (
 
 inline constexpr int kThreads = 256;
 
-/// Blocks of kThreads for a loop over `count` items in which a thread takes every (blocks * threads)-th: enough to fill
-/// the GPU a few times over, and no more than there is work for. No sum may depend on it.
+/// The number of blocks of kThreads for a loop over `count` items in which a thread takes every (blocks * threads)-th
+/// item. It is enough to fill the GPU a few times over, and no more than there is work for. It depends on the GPU, so
+/// no sum's order may depend on it.
 inline unsigned blocks_for(const Tensor& tensor, int64_t count) {
   const int64_t most = int64_t{CudaDevice::of(tensor.device()).multiprocessors()} * 8;
   const int64_t needed = (count + kThreads - 1) / kThreads;
   return static_cast<unsigned>(needed < most ? (needed > 0 ? needed : 1) : most);
 }
 
-/// Blocks of kThreads with a thread for each of `count` items.
+/// The number of blocks of kThreads that have a thread for each of `count` items.
 inline unsigned blocks_of_all(int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
 
-/// The number of the thread in its grid, and of threads in the grid.
+/// The number of the thread in its grid, and the number of threads in the grid.
 __device__ inline int64_t global_thread() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ inline int64_t global_threads() { return int64_t{gridDim.x} * blockDim.x; }
 

@@ -25,11 +25,11 @@ namespace {
 namespace fe = cudnn_frontend;
 using GraphTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-/// Algorithms that are asked for: to be timed, or, where runs must be repeatable, in case the first doesn't work.
+/// How many algorithms to ask for: to time them, or, if runs must be repeatable, in case the first doesn't work.
 constexpr int kTimed = 6;
 constexpr int kInOrder = 3;
 
-/// The places of operands in a variant pack.
+/// The ids of operands in a variant pack.
 enum Uid : int64_t { kFirst = 1, kSecond, kBias, kOut };
 
 fe::DataType_t type_of(DType dtype) {
@@ -103,43 +103,43 @@ void describe(fe::graph::Graph& graph, const ConvolutionProblem& p) {
 
 /// Where cuDNN looks for algorithms.
 enum class Source {
-  heuristic,  ///< its guess, best first, less those that are slow
-  fallback,   ///< whatever computes it at all; asking takes longer than the guess
+  heuristic,  ///< its guess, best first, without slow ones
+  fallback,   ///< whatever computes the problem at all; asking takes longer than for the guess
 };
 
-/// A problem's operations, and those plans of the graph that are built, best first; none where cuDNN has refused the
-/// problem, or the rules have left nothing.
+/// The graph of a problem's operations, and those of its plans that are built, best first. There are no plans if cuDNN
+/// has refused the problem, or the rules have left none.
 struct Offer {
   std::shared_ptr<fe::graph::Graph> graph = {};
   std::vector<int64_t> plans = {};
-  std::string refusal = {};  ///< cuDNN's, the last one; "" where the rules have left nothing
+  std::string refusal = {};  ///< cuDNN's last one; "" if the rules have left nothing
 };
 
-/// Strikes out of what cuDNN offers what the rules forbid.
+/// Removes the plans that the rules forbid from those that cuDNN offers.
 void apply(const ConvolutionRules& rules, Source source, const ConvolutionProblem& problem, fe::graph::Graph& graph) {
   // Sums are f32 in all precisions.
   std::vector<fe::NumericalNote_t> unwanted = {fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
-  // The engine that keeps NaN in all it does is the one that has no tiles.
+  // The engine that always keeps NaN is the slow one without tiles.
   if (source == Source::heuristic) unwanted.push_back(fe::NumericalNote_t::STRICT_NAN_PROP);
   if (rules.deterministic) unwanted.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
   if (problem.dtype == DType::f32) {
-    // Not to 16 bits, whose range is less.
+    // Inputs must not be converted to 16 bits, whose range is smaller.
     unwanted.push_back(fe::NumericalNote_t::DOWN_CONVERT_INPUTS);
     if (!rules.tf32) unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
-    // What is compared with a CPU worker is to round like it.
+    // Such runs are compared with a CPU worker and must round like it.
     if (rules.deterministic && !rules.tf32) {
       unwanted.push_back(fe::NumericalNote_t::WINOGRAD);
       unwanted.push_back(fe::NumericalNote_t::FFT);
     }
   }
   graph.deselect_numeric_notes(unwanted);
-  // Compiling at run time takes up to two seconds a plan.
+  // Compiling at run time takes up to two seconds per plan.
   graph.deselect_behavior_notes({fe::BehaviorNote_t::RUNTIME_COMPILATION});
   graph.deselect_workspace_greater_than(most_workspace_bytes(problem));
   if (rules.tensor_cores) graph.select_numeric_notes({fe::NumericalNote_t::TENSOR_CORE});
 }
 
-/// At most `most` plans of a source. `prepare(graph)` builds its operations for a GPU.
+/// Returns at most `most` plans of a source. `prepare(graph)` builds the graph's operations for a GPU.
 template <class Prepare>
 Offer offer_of(Source source, const ConvolutionProblem& problem, const ConvolutionRules& rules, int most,
                const Prepare& prepare) {
@@ -159,10 +159,10 @@ Offer offer_of(Source source, const ConvolutionProblem& problem, const Convoluti
   return offer;
 }
 
-/// Whether one is worth looking for that is slow: what is fused can be done in passes of their own.
+/// Whether a slow plan is worth looking for. It isn't for a fused bias or ReLU, which can be a pass of its own.
 bool has_fallback(const ConvolutionProblem& problem) { return !problem.bias && !problem.relu; }
 
-/// The same from the first source that has any.
+/// Returns plans of the first source that has any.
 template <class Prepare>
 Offer offer_of(const ConvolutionProblem& problem, const ConvolutionRules& rules, int most, const Prepare& prepare) {
   Offer offer = offer_of(Source::heuristic, problem, rules, most, prepare);
@@ -170,7 +170,7 @@ Offer offer_of(const ConvolutionProblem& problem, const ConvolutionRules& rules,
   return offer_of(Source::fallback, problem, rules, most, prepare);
 }
 
-/// One plan of a graph that several share.
+/// One plan of a graph, which several plans share.
 class CudnnPlan final : public ConvolutionPlan {
  public:
   CudnnPlan(std::shared_ptr<cudnnContext> handle, std::shared_ptr<fe::graph::Graph> graph, int64_t plan)
@@ -195,9 +195,9 @@ class CudnnPlan final : public ConvolutionPlan {
   std::string_view name() const override { return "cuDNN"; }
 
  private:
-  static constexpr uintptr_t kAlignment = 16;  ///< that the frontend promises of each operand
+  static constexpr uintptr_t kAlignment = 16;  ///< bytes, which the frontend promises for each operand
 
-  std::shared_ptr<cudnnContext> handle_;  ///< goes after the plan that was made with it
+  std::shared_ptr<cudnnContext> handle_;  ///< destroyed after the plan, which was made with it
   std::shared_ptr<fe::graph::Graph> graph_;
   int64_t plan_;
   std::string refusal_;

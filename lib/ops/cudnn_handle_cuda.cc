@@ -33,7 +33,7 @@ class Handle {
 }  // namespace
 
 LibraryVersion cudnn_library() {
-  const auto loaded = static_cast<int>(cudnnGetVersion());  // 91900
+  const auto loaded = static_cast<int>(cudnnGetVersion());  // for example 91900
   return {.name = "cuDNN",
           .built_major = CUDNN_MAJOR,
           .built_minor = CUDNN_MINOR,
@@ -44,7 +44,7 @@ LibraryVersion cudnn_library() {
 void require_whole_cudnn() {
   cudnn_check(cudnnGraphVersionCheck(), "cudnnGraphVersionCheck (its parts are of different versions)");
   cudnn_check(cudnnCnnVersionCheck(), "cudnnCnnVersionCheck (its parts are of different versions)");
-  // Those for other major versions of CUDA have the same name.
+  // Builds of cuDNN for other major versions of CUDA have the same name.
   constexpr size_t kOwn = CUDART_VERSION / 1000;
   if (const size_t other = cudnnGetCudartVersion() / 1000; other != kOwn)
     throw Error(ExitCode::device,

@@ -8,8 +8,9 @@
 
 namespace dptrain::ops::cuda {
 
-/// cuDNN on the device's stream, opened at first use and kept with the device; its plans, which were made with it, keep
-/// it as well. Throws 71 where the library can't be used, or isn't of the version that this program was built with.
+/// Returns cuDNN's handle for the device's stream. It is opened at first use and kept with the device. cuDNN's plans
+/// keep it as well, as they were made with it. Throws 71 if cuDNN can't be opened; require_gpu_libraries checks its
+/// version.
 std::shared_ptr<cudnnContext> cudnn_handle(Device& device);
 
 }  // namespace dptrain::ops::cuda

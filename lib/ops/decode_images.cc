@@ -36,8 +36,8 @@ void decode_augmented_image(std::span<const uint8_t> bytes, std::span<const floa
         for (size_t c = 0; c < channels; ++c)
           out[c * plane + pixel] = table[c * 256 + byte_of(bytes.data() + c * plane)];
       };
-      // Told apart once for all channels, and the two that most pixels are without PixelSource::byte: that in the loop
-      // takes a third longer.
+      // The cases are told apart once for all channels. The two cases that cover most pixels don't use
+      // PixelSource::byte, which takes a third longer in the loop.
       if (source.is_mean)
         write([&](const uint8_t* channel) { return source.byte(channel); });
       else if (source.at[0] >= 0)

@@ -4,12 +4,12 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// A thread an element of the output, neighbours being neighbours in memory. Reads a byte, writes an element; the table
-/// stays in the cache.
+/// A thread takes one element of the output at a time; neighboring threads take neighboring elements. It reads a byte
+/// and writes an element; the table stays in the cache.
 template <class T>
 __global__ void decode_kernel(const uint8_t* bytes, const float* table, const int64_t* ids, int64_t samples,
                               int channels, int plane, T* images) {
-  // 32 bits, in which dividing is cheap, for all but the sample.
+  // All indices except the sample's have 32 bits, in which division is cheap.
   const int elements = channels * plane;
   for (int64_t i = global_thread(); i < samples * elements; i += global_threads()) {
     const int64_t n = i / elements;
@@ -19,9 +19,9 @@ __global__ void decode_kernel(const uint8_t* bytes, const float* table, const in
   }
 }
 
-/// A thread a pixel of the output with all its channels. Each draws its image's augmentations itself: 10 rounds of
-/// Philox, about 100 instructions, for one of them; for a window that is scaled as many once or twice, two roots of 16
-/// steps, two divisions of 64 bits, and two more for the pixel's neighbours.
+/// A thread takes one pixel of the output at a time, with all its channels. It draws its image's augmentations itself.
+/// One of them takes 10 rounds of Philox, about 100 instructions. A window that is scaled takes as many once or twice,
+/// two roots of 16 steps and two 64-bit divisions, and two more for the pixel's neighbors.
 template <class T>
 __global__ void decode_augmented_kernel(const uint8_t* bytes, const float* table, const int64_t* ids,
                                         const __grid_constant__ Augmentations augmentations, const int32_t* epoch,

@@ -4,7 +4,7 @@
 
 namespace dptrain::ops {
 
-/// The device does nothing for so many nanoseconds (i64 [1]), and what it is given after waits.
+/// Makes the device idle for `nanoseconds` (i64 [1]); work that it is given afterwards waits.
 void delay(const Tensor& nanoseconds);
 
 }  // namespace dptrain::ops

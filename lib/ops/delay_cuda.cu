@@ -6,7 +6,7 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// One thread, which looks at the GPU's clock until then.
+/// One thread reads the GPU's clock until the time has passed.
 __global__ void delay_kernel(const int64_t* nanoseconds) {
   const auto begun = static_cast<int64_t>(::cuda::ptx::get_sreg_globaltimer());
   while (static_cast<int64_t>(::cuda::ptx::get_sreg_globaltimer()) - begun < *nanoseconds) {

@@ -5,8 +5,7 @@
 
 namespace dptrain::ops {
 
-/// Divides numbers that aren't negative by one that was known before, as kernels do for every element to find its
-/// place.
+/// Divides non-negative numbers by a fixed divisor, as kernels do for every element to find its place.
 template <class I>
 class Divisor {
  public:
@@ -18,9 +17,9 @@ class Divisor {
   I by_;
 };
 
-/// Of 32 bits: a multiplication and a shift, where GPUs take some twenty instructions to divide. The multiplier is
-/// 2^32 * 2^shift / by, rounded up, less 2^32 (Granlund and Montgomery, Division by Invariant Integers using
-/// Multiplication, 1994): exact for numbers below 2^31.
+/// The 32-bit divisor uses a multiplication and a shift, since a division takes some twenty instructions on a GPU. The
+/// multiplier is 2^32 * 2^shift / by, rounded up, less 2^32 (Granlund and Montgomery, Division by Invariant Integers
+/// using Multiplication, 1994): exact for numbers below 2^31.
 template <>
 class Divisor<int32_t> {
  public:

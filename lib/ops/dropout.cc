@@ -46,7 +46,7 @@ void require_dropout(const char* op, const Tensor& x, float probability, const D
 DropoutResult dropout_forward(const Tensor& x, float probability, const DropoutKey& key) {
   require_dropout("dropout", x, probability, key);
   const TensorOptions like_x{.dtype = DType::u8, .layout = x.layout()};
-  // The padding of blocked layouts is zero.
+  // The padding of blocked layouts must be zero.
   const Tensor mask = x.layout() == Layout::plain ? Tensor::empty(x.device(), x.shape(), like_x)
                                                   : Tensor::zeros(x.device(), x.shape(), like_x);
   draw_mask(mask, dropout_threshold(probability), key);

@@ -10,7 +10,8 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// In logical order of a sample, whatever its layout; kDropoutGrain elements, or those that are left, at a time.
+/// Calls body for kDropoutGrain elements at a time, or for those that are left, in a sample's logical order, whatever
+/// its layout.
 template <class Body>
 void for_each_grain(const Tensor& mask, const Body& body) {
   const int64_t samples = mask.shape()[0], elements = samples > 0 ? mask.elements() / samples : 0;
@@ -47,7 +48,7 @@ void draw_mask_rows(const Tensor& mask, int64_t begin, int64_t end, uint32_t thr
       dropout_kernels().draw(counter, first, width, threshold, to);
       continue;
     }
-    // It begins within a block of words.
+    // The row may begin inside a block of words.
     for (int64_t at = -before; at < width; at += kDropoutGrain) {
       uint8_t drawn[kDropoutGrain];
       dropout_kernels().draw(counter, first + at, kDropoutGrain, threshold, drawn);

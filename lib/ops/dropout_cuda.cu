@@ -5,7 +5,7 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Which elements of which samples a mask is of: all of each, or rows, see DropoutKey.
+/// Which elements of which samples a mask covers: all elements of each sample, or rows; see DropoutKey.
 struct MaskedElements {
   const int32_t* rows;
   int64_t sequence, width;
@@ -14,14 +14,14 @@ struct MaskedElements {
   __device__ int64_t first(int64_t n) const { return rows == nullptr ? 0 : rows[n] % sequence * width; }
 };
 
-/// A thread draws four neighbours in logical order at once. Bound by the 10 rounds of Philox, about 100 instructions
-/// for four. `positions` is 0 for plain tensors, else that of nhwc images.
-/// Index: of groups of four.
+/// A thread draws four elements, neighbors in logical order, at once. The kernel is bound by the 10 rounds of Philox,
+/// about 100 instructions for four elements. `positions` is 0 for plain tensors, else the number of positions of nhwc
+/// images. Index is the type for counting groups of four.
 template <class Index>
 __global__ void mask_kernel(uint8_t* mask, const int64_t* ids, MaskedElements masked, int64_t samples, int64_t elements,
                             int64_t channels, int64_t positions, uint64_t seed, const int32_t* epoch, uint32_t layer,
                             uint32_t threshold) {
-  // A row may begin and end within four.
+  // A row may begin and end inside a group of four.
   const auto groups = static_cast<Index>((elements + 3) / 4 + (masked.rows != nullptr));
   const auto all = static_cast<Index>(samples) * groups;
   for (auto g = static_cast<Index>(global_thread()); g < all; g += static_cast<Index>(global_threads())) {

@@ -4,8 +4,8 @@
 
 namespace dptrain::ops::cuda {
 
-/// Writes the mask, u8 in the layout of its tensor: 1 where the element's word is at least `threshold`. Drawn in
-/// logical order (channel by channel), so that every layout drops the same elements.
+/// Writes the mask, u8 in its own layout: 1 if the element's word is at least `threshold`. Words are drawn in logical
+/// order (channel by channel), so that every layout drops the same elements.
 void draw_mask(const Tensor& mask, uint32_t threshold, const DropoutKey& key);
 
 }  // namespace dptrain::ops::cuda

@@ -7,7 +7,7 @@
 namespace dptrain::ops {
 
 struct DropoutKernels {
-  /// Draws for `count` elements of a sample from number `first` on, a multiple of kDropoutGrain: mask is 1 where the
+  /// Draws the mask of `count` elements of a sample from number `first` on, a multiple of kDropoutGrain: 1 if the
   /// element's word is at least `threshold`, else 0.
   void (*draw)(const RandomCounter& counter, int64_t first, int64_t count, uint32_t threshold, uint8_t* mask);
 };

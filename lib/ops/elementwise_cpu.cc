@@ -20,7 +20,7 @@ const ActivationKernels& kernels_of(const Activation& activation) {
   return elementwise_kernels().activations[static_cast<size_t>(activation.kind)];
 }
 
-/// The lanes of blocks that have no channel.
+/// Zeroes the lanes without a channel in blocked layouts.
 void zero_padding(const Tensor& images) {
   const int64_t lanes = layout_block(images.layout());
   if (lanes == 1 || images.shape()[1] % lanes == 0) return;
@@ -50,7 +50,7 @@ void activation_forward(const Activation& activation, const Tensor& x, const Ten
   for_each_piece(y, 2, [&](int64_t at, int64_t count, Pieces& pieces) {
     kernels_of(activation).forward(pieces.read(x, at, count), pieces.write(y, at, count), count, activation.slope);
   });
-  // Of all of them this one is not 0 at 0.
+  // Sigmoid is the only activation that isn't 0 at 0, so the padding must be zeroed again.
   if (activation.kind == ActivationKind::sigmoid) zero_padding(y);
 }
 

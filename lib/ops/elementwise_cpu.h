@@ -5,7 +5,8 @@
 
 namespace dptrain::ops::cpu {
 
-// Over storage elements, shared out over the device's threads: elementwise_kernels.h says what each computes.
+// Element-wise operators over storage elements, divided among the device's threads. elementwise_kernels.h says what
+// each computes.
 
 void add(const Tensor& a, const Tensor& b, const Tensor& out);
 void add_into(const Tensor& to, const Tensor& from);

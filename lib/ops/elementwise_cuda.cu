@@ -2,8 +2,8 @@
 #include "ops/cuda_kernels.h"
 #include "ops/elementwise_cuda.h"
 
-// Bound by memory: add and backward functions move 3 elements for each they make, forward ones 2, masked_scale 2 and a
-// byte.
+// Bound by memory: for each element of the result, add and the backward functions move 3 elements, the forward
+// functions 2, and masked_scale 2 and a byte.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -106,7 +106,7 @@ struct Approach {
   __device__ float operator()(float to, float from) const { return fmaf(share, from - to, to); }
 };
 
-/// `numbers` are the operation's own.
+/// Maps tensors of one type by Op<T>. `numbers` initialize the operation.
 template <template <class> class Op, class... Numbers>
 void map_alike(const char* name, const Tensor& a, const Tensor& b, const Tensor& out, Numbers... numbers) {
   with_element_type(out, [&]<class T>(ElementType<T>) {

@@ -5,7 +5,7 @@
 
 namespace dptrain::ops::cuda {
 
-// Over storage elements, f32, bf16 or f16; all tensors of a call have one type, shape and layout.
+// These work on storage elements of f32, bf16 or f16. All tensors of a call have one type, shape and layout.
 
 void add(const Tensor& a, const Tensor& b, const Tensor& out);
 void add_into(const Tensor& to, const Tensor& from);

@@ -2,8 +2,9 @@
 
 #include "ops/float_functions.h"
 
-// Compiled once for each instruction set, see cmake/DptrainKernels.cmake. Only plain loops: the compiler vectorizes
-// them, and no inline function of another header may end up here, compiled for instructions that the machine lacks.
+// Compiled once for each instruction set, see cmake/DptrainKernels.cmake. Contains only plain loops, which the compiler
+// vectorizes. No inline function of other headers may be compiled here, since it would use instructions that the
+// machine may lack.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
@@ -72,7 +73,7 @@ void approach(float* __restrict to, const float* __restrict from, float share, i
 }
 
 double sum_of_squares(const float* x, int64_t count) {
-  // Lanes of their own, so that the order is the same whatever the compiler makes of it.
+  // 16 separate sums, so that the order of additions doesn't depend on the compiler.
   constexpr int kLanes = 16;
   double lanes[kLanes] = {};
   int64_t i = 0;
@@ -92,8 +93,8 @@ void fill(float* to, float value, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = value;
 }
 
-// PyTorch's SGD: the weight decay joins the gradient, the velocity gathers gradients undamped, and Nesterov looks
-// ahead.
+// SGD as in PyTorch: the weight decay joins the gradient, the velocity accumulates gradients without damping, and
+// Nesterov's momentum looks ahead.
 void sgd(float* __restrict weight, const float* __restrict gradient, int64_t count, const SgdNumbers& n) {
   const float rate = n.learning_rate, decay = n.weight_decay;
   for (int64_t i = 0; i < count; ++i) weight[i] -= rate * (gradient[i] + decay * weight[i]);

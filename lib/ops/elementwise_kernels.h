@@ -16,8 +16,8 @@ struct AdamNumbers {
   float second_factor;                     ///< 1 / sqrt(1 - beta2^step)
   float beta2, first_share, second_share;  ///< the shares are 1 - beta
   float epsilon;
-  float weight_decay;  ///< that joins the gradient
-  float kept;          ///< of a weight, where decay is decoupled
+  float weight_decay;  ///< the part that is added to the gradient
+  float kept;          ///< factor of the weight for a decoupled decay
 };
 
 struct LambNumbers {
@@ -26,17 +26,17 @@ struct LambNumbers {
   float second_factor;                     ///< 1 / sqrt(1 - beta2^step)
   float epsilon;
   float weight_decay = 0;
-  float rate = 0;  ///< with the tensor's ratio
+  float rate = 0;  ///< includes the tensor's trust ratio
 };
 
-/// Of an Activation, whose slope below zero comes last.
+/// Kernels of an Activation; `slope` is its slope below zero.
 struct ActivationKernels {
   void (*forward)(const float* x, float* y, int64_t count, float slope);
-  /// The incoming gradient times the slope, from x or y as ops/activation.h says.
+  /// out = the incoming gradient times the slope. `kept` is x or y, see ops/activation.h.
   void (*backward)(const float* kept, const float* incoming, float* out, int64_t count, float slope);
 };
 
-/// Kernels over `count` floats that lie one after the other. They run on the calling thread.
+/// Kernels over `count` contiguous floats. They run on the calling thread.
 struct ElementwiseKernels {
   void (*add)(const float* a, const float* b, float* out, int64_t count);
   /// to += from
@@ -55,10 +55,10 @@ struct ElementwiseKernels {
   void (*sgd_momentum)(float* weight, const float* gradient, float* velocity, int64_t count, const SgdNumbers& numbers);
   void (*adam)(float* weight, const float* gradient, float* first, float* second, int64_t count,
                const AdamNumbers& numbers);
-  /// Takes the gradients into the moments, and writes what weights are to be moved along.
+  /// Updates the moments with the gradients and writes the update's direction for each weight.
   void (*lamb_measure)(const float* weight, const float* gradient, float* first, float* second, float* direction,
                        int64_t count, const LambNumbers& numbers);
-  /// Moves the weights along it.
+  /// Moves the weights along that direction.
   void (*lamb)(float* weight, const float* first, const float* second, int64_t count, const LambNumbers& numbers);
 };
 

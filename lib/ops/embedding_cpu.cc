@@ -17,7 +17,7 @@ std::span<const int32_t> checked(const Tensor& ids, int64_t rows) {
   return all;
 }
 
-/// The positions of each id that occurs, in order: a counting sort.
+/// The positions of each id that occurs, in order, by a counting sort.
 struct PositionsById {
   PositionsById(std::span<const int32_t> ids, int64_t rows) : positions(ids.size()) {
     std::vector<size_t> end(static_cast<size_t>(rows) + 1);
@@ -61,7 +61,8 @@ void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table, in
   const int64_t rows = table.shape()[0], width = table.shape()[1];
   const PositionsById by_id(checked(ids, rows), rows);
   const int64_t blocks = (width + kColumns - 1) / kColumns;
-  // By columns, too: a table of two token types is two long sums. In double, whose rounding no length brings up.
+  // Tasks are also split by columns: a table of two token types has only two long sums. Sums are in double, so that
+  // long sums don't lose precision.
   parallel_for(table.device(), static_cast<int64_t>(by_id.used.size()) * blocks, [&](int64_t task) {
     const auto which = static_cast<size_t>(task / blocks);
     if (by_id.used[which] == untrained) return;

@@ -2,8 +2,8 @@
 #include "ops/embedding_cuda.h"
 #include "ops/sort_by_id_cuda.h"
 
-// Backward sorts the positions by id, and sums the rows of each id in that order, which depends on the ids alone. Sums
-// are taken by chunks of sorted positions, so that a table of two rows keeps the GPU as busy as one of 30,000.
+// Backward sorts the positions by id, and sums the rows of each id in that order, which depends on the ids alone. It
+// sums by chunks of sorted positions, so that a table of two rows keeps the GPU as busy as one of 30,000.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -18,12 +18,12 @@ __global__ void gather_kernel(const T* table, const int32_t* ids, int64_t positi
     Pack<T, V>::load(table + (ids[i / packs] * packs + i % packs) * V).store(y + i * V);
 }
 
-/// The sorted positions, and where the chunks' sums of runs go that aren't whole.
+/// The sorted positions, in which equal ids form runs, and room for the sums of runs that aren't whole in a chunk.
 struct Runs {
   const int32_t *order, *sorted;
   int64_t count, width;
-  int32_t untrained;  ///< an id whose rows count nothing
-  float* pieces;      ///< [chunks, 2, width]: of the run that began in an earlier chunk, and of the one that goes on
+  int32_t untrained;  ///< an id whose rows aren't added
+  float* pieces;  ///< [chunks, 2, width]: sums of the run that began in an earlier chunk, and of the one that goes on
 
   __device__ int64_t end(int64_t chunk) const {
     const int64_t end = (chunk + 1) * kChunk;
@@ -33,8 +33,8 @@ struct Runs {
   __device__ bool run_began_before(int64_t i) const { return i > 0 && sorted[i] == sorted[i - 1]; }
 };
 
-/// A thread sums V columns of a chunk. A run of equal ids that lies in the chunk goes to the table, a piece of one to
-/// its place among the pieces.
+/// A thread sums V columns of a chunk. The sum of a run that is whole in the chunk is added to the table. The sum of a
+/// piece of a run goes to `pieces`.
 template <class T, int V>
 __global__ void sum_runs_kernel(Runs r, const T* incoming, float* table) {
   const int64_t column = (int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * V, chunk = blockIdx.x;
@@ -61,14 +61,14 @@ __global__ void sum_runs_kernel(Runs r, const T* incoming, float* table) {
   }
 }
 
-/// A thread adds up the pieces of a run, of one column, where the run begins in its chunk and goes on after it.
+/// A thread adds up one column of a run's pieces, if the run begins in the thread's chunk and goes on after it.
 __global__ void fold_runs_kernel(Runs r, float* table) {
   const int64_t column = int64_t{blockIdx.y} * blockDim.x + threadIdx.x, chunk = blockIdx.x;
   const int64_t begin = chunk * kChunk, end = r.end(chunk);
   if (column >= r.width || r.run_ends_before(end)) return;
   const int32_t id = r.sorted[end];
   if (r.sorted[begin] == id && r.run_began_before(begin)) return;
-  // The chunk that it ends in; a run may be half of all, as that of a segment.
+  // Finds the chunk in which the run ends. A run may be half of all positions, for example that of a segment's id.
   int64_t last = chunk + 1;
   for (int64_t after = gridDim.x - 1; last < after;) {
     const int64_t middle = (last + after) / 2;
@@ -83,7 +83,7 @@ __global__ void fold_runs_kernel(Runs r, float* table) {
   table[id * r.width + column] += static_cast<float>(sum);
 }
 
-/// Chunks along x, of which a grid may have more.
+/// The grid has its chunks along x, where it may have more blocks.
 dim3 tiles(int64_t threads, int64_t chunks) {
   return dim3(static_cast<unsigned>(chunks), static_cast<unsigned>((threads + kTileThreads - 1) / kTileThreads));
 }

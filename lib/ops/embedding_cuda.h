@@ -4,9 +4,9 @@
 
 namespace dptrain::ops::cuda {
 
-/// y = the table's row of every id.
+/// Row i of y = row ids[i] of `table`.
 void embedding_forward(const Tensor& table, const Tensor& ids, const Tensor& y);
-/// Adds every row of `incoming` to the row of its id in `table`, f32.
+/// Adds row i of `incoming` to row ids[i] of `table`, f32, except where the id is `untrained`.
 void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table, int32_t untrained);
 
 }  // namespace dptrain::ops::cuda

@@ -7,7 +7,7 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Elements that a thread's part of the samples has: 512 KB of f32, for what is read and what is written.
+/// Elements of a thread's part of the samples: 512 KB of f32, for what is read and what is written together.
 constexpr int64_t kElementsOfThread = 131072;
 
 }  // namespace

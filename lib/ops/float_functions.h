@@ -4,11 +4,11 @@
 
 #include "ops/vector_lanes.h"
 
-// Functions of a float, or of a register of them, without branches or calls, so that the compiler vectorizes loops over
-// them. For *_kernels.cc and *_bf16.cc only: each instruction set gets its own, which no other file can see.
+// Functions of a float, or of a register of floats, without branches or calls, so that the compiler vectorizes loops
+// over them. For *_kernels.cc and *_bf16.cc only: each instruction set compiles its own copy, which no other file sees.
 //
-// The polynomials are those of the Cephes library's single precision functions (S. Moshier, netlib.org/cephes: expf.c,
-// tanhf.c), where nothing else is said.
+// Unless noted, the polynomials are those of the Cephes library's single precision functions (S. Moshier,
+// netlib.org/cephes: expf.c, tanhf.c).
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
@@ -25,24 +25,25 @@ inline Number polynomial(Number x, const float (&c)[N]) {
   return sum;
 }
 
-/// exp(x + rest), for x up to 88 and a small `rest` that x itself is too coarse to hold. Within 2 units in the last
-/// place, and 0 where the result would be denormal.
+/// exp(x + rest), for x up to 88 and a small `rest` that is below x's precision. Within 2 units in the last place; 0 if
+/// the result would be denormal.
 inline float exp_of(float x, float rest = 0.f) {
-  constexpr float kRound = 12582912.f;  // 1.5 * 2^23: added, it leaves a whole number in the lowest bits
+  constexpr float kRound = 12582912.f;  // 1.5 * 2^23: adding it leaves the nearest integer in the lowest bits
   constexpr float kCoefficients[] = {5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f,
                                      8.3334519073e-3f, 1.3981999507e-3f, 1.9875691500e-4f};
   const float rounded = x * 1.44269504088896341f + kRound;
   const float n = rounded - kRound;
-  // log(2) in two parts: n times the first is exact.
+  // log(2) in two parts, so that n times the first part is exact.
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f + rest;
   const float value = polynomial(r, kCoefficients) * r * r + r + 1.f;
-  // The lowest bits of `rounded` make 2^n: a factor, as to add n to the exponent would make numbers of some NaNs.
+  // The lowest bits of `rounded` make the factor 2^n. Adding n to the exponent instead would turn some NaNs into
+  // numbers.
   return x < -87.f ? 0.f : value * float_of((bits_of(rounded) << 23) + 0x3f800000);
 }
 
-/// 2^x in each lane, for x up to 127: within 2 units in the last place, and 2^-100 where the result would be less, from
-/// where products don't become denormal, which processors are slow at. By a polynomial of the smallest relative error
-/// at -1/2 to 1/2, 2e-9.
+/// 2^x in each lane, for x up to 127, within 2 units in the last place. Results below 2^-100 become 2^-100, because
+/// products of smaller numbers could become denormal, which is slow. The polynomial has the smallest relative error on
+/// -1/2 to 1/2, 2e-9.
 inline Register exp2_of(Register x) {
   using Places = Lanes<kRegisterLanes>::Places;
   constexpr float kRound = 12582912.f;  // as above
@@ -62,16 +63,16 @@ inline Sixteen exp2_of(const Sixteen& x) {
   return Sixteen::made([&](int i) { return exp2_of(x.registers[i]); });
 }
 
-/// exp(x) of doubles, for x up to 709: within 4 units in the last place, and 0 below -708.
+/// exp(x) of a double, for x up to 709, within 4 units in the last place; 0 below -708.
 inline double exact_exp_of(double x) {
   constexpr double kRound = 6755399441055744.;  // 1.5 * 2^52
-  // 1 / k!: what follows is less than 2^-57 at half of log(2).
+  // 1 / k!: the omitted terms are below 2^-57 at half of log(2).
   constexpr double kCoefficients[] = {
       1.,        1.,         1. / 2,      1. / 6,       1. / 24,       1. / 120,       1. / 720,
       1. / 5040, 1. / 40320, 1. / 362880, 1. / 3628800, 1. / 39916800, 1. / 479001600, 1. / 6227020800.};
   const double rounded = x * 1.4426950408889634 + kRound;
   const double n = rounded - kRound;
-  // log(2) in two parts: n times the first is exact.
+  // log(2) in two parts, so that n times the first part is exact.
   const double r = (x - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6;
   double sum = kCoefficients[13];
   for (int i = 12; i >= 0; --i) sum = sum * r + kCoefficients[i];
@@ -80,13 +81,13 @@ inline double exact_exp_of(double x) {
   return x < -708. ? 0. : value;
 }
 
-/// Within 2 units in the last place.
+/// tanh(x), within 2 units in the last place.
 inline float tanh_of(float x) {
   constexpr float kCoefficients[] = {-3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f, 2.06390887954e-2f,
                                      -5.70498872745e-3f};
   const float a = absolute(x);
   const float near_zero = polynomial(x * x, kCoefficients) * x * x * x + x;
-  const float capped = a < 10.f ? a : 10.f;  // where 1 is the nearest float
+  const float capped = a < 10.f ? a : 10.f;  // tanh(10) rounds to 1
   const float far = 1.f - 2.f / (exp_of(2.f * capped) + 1.f);
   const float with_sign = x < 0.f ? -far : far;
   const float value = a < 0.625f ? near_zero : with_sign;
@@ -95,8 +96,8 @@ inline float tanh_of(float x) {
 
 /// The logistic function at x.
 struct Logistic {
-  float value;  ///< 1 / (1 + exp(-x)), within 3 units in the last place where exp(-|x|) isn't denormal, else 0 or 1
-  float rest;   ///< 1 minus that, likewise: the function at -x
+  float value;  ///< 1 / (1 + exp(-x)), within 3 units in the last place if exp(-|x|) isn't denormal, else 0 or 1
+  float rest;   ///< 1 minus `value`, equally precise: the function at -x
 };
 inline Logistic sigmoid_at(float x) {
   const float tail = exp_of(-absolute(x));
@@ -107,16 +108,17 @@ inline Logistic sigmoid_at(float x) {
 
 /// The standard normal distribution at x.
 struct Normal {
-  float below;  ///< the probability of less than x: (1 + erf(x / sqrt 2)) / 2, relative error at most 1e-6
+  float below;  ///< the probability of a number below x: (1 + erf(x / sqrt 2)) / 2, relative error at most 1e-6
   float bell;   ///< exp(-x^2 / 2)
 };
 inline Normal normal_at(float x) {
-  // (1 - erf(z)) / 2 = t exp(-z^2) times a polynomial of t = 1 / (1 + 0.3 z), z from 0 on: the form of Numerical
-  // Recipes' erfcc, with coefficients of the smallest relative error, 2e-8.
+  // (1 - erf(z)) / 2 = t exp(-z^2) times a polynomial of t = 1 / (1 + 0.3 z), for z >= 0. This is the form of Numerical
+  // Recipes' erfcc, with the coefficients of smallest relative error, 2e-8.
   constexpr float kTail[] = {8.459465950727463e-2f,  8.534570783376694e-2f, 7.425888627767563e-2f,
                              1.0709752887487411e-1f, -4.64291013777256e-2f, 2.725069522857666e-1f,
                              -2.549069821834564e-1f, 2.421610802412033e-1f, -6.462874263525009e-2f};
-  // x^2 = high^2 + rest, where the square of the upper 12 bits is exact: in the tail the exponent is large.
+  // x^2 = high^2 + rest, where high is the upper 12 bits of x, so that its square is exact. In the tail the exponent is
+  // large, and so would be the effect of its rounding error.
   const float high = float_of(bits_of(x) & ~0xfff);
   const float rest = (x - high) * (x + high);
   const float bell = exp_of(-0.5f * high * high, -0.5f * rest);
@@ -125,7 +127,7 @@ inline Normal normal_at(float x) {
   return {.below = x < 0.f ? tail : 1.f - tail, .bell = bell};
 }
 
-/// x times the probability of less than x (Hendrycks and Gimpel, 2016): exact, not its approximation by tanh.
+/// x times the probability of a number below x (Hendrycks and Gimpel, 2016): exact, not the tanh approximation.
 inline float gelu_of(float x) { return x * normal_at(x).below; }
 
 inline float gelu_slope_of(float x) {

@@ -4,17 +4,17 @@
 
 namespace dptrain::ops {
 
-/// Where the gradient of a bias is written, f32 [O]; with `accumulate` it is added to what stands there.
+/// Where a bias's gradient is written, f32 [O]. With `accumulate` it is added to the values there.
 struct BiasSink {
   Tensor target;
   bool accumulate = false;
 };
 
-/// activation_backward of GELU of x: [..., O] in the plain layout, to which a bias was added, and the bias's gradient:
-/// the sums of the result's rows. On a GPU both are one pass over memory. cuBLASLt's epilogues can't do it: their GELU
-/// is the approximation by tanh.
+/// Returns GELU's activation_backward for x: [..., O] in the plain layout, and writes the sums of the result's rows to
+/// `bias`, the gradient of a bias that was added to x. On a GPU both take one pass over memory. cuBLASLt's epilogues
+/// can't do this, since their GELU is the tanh approximation.
 Tensor gelu_backward(const Tensor& x, const Tensor& output_gradient, const BiasSink& bias);
-/// Whether that is less work on this device than leaving the bias to `linear_backward_weights`.
+/// Whether gelu_backward with a bias is less work on this device than leaving the bias to `linear_backward_weights`.
 bool gelu_sums_up_bias(const Device& device);
 
 }  // namespace dptrain::ops

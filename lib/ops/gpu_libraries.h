@@ -6,10 +6,11 @@
 
 namespace dptrain::ops {
 
-/// The libraries by which operators compute on GPUs; none where CUDA isn't built in.
+/// Returns the libraries that operators use on GPUs; none if CUDA isn't built in.
 std::vector<LibraryVersion> gpu_libraries();
 
-/// Throws 71 where one of them isn't of the version that this program was built for, or is put together from several.
+/// Throws 71 if one of the libraries has another version than this program was built for, or mixes parts of several
+/// versions.
 void require_gpu_libraries();
 
 }  // namespace dptrain::ops

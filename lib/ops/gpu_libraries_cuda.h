@@ -6,9 +6,9 @@ namespace dptrain::ops::cuda {
 
 LibraryVersion cudnn_library();
 LibraryVersion cublaslt_library();
-/// Loads it. Throws 71, saying why, where it can't be.
+/// Loads cuBLASLt. Throws 71, naming the reason, if it can't be loaded.
 void require_cublaslt();
-/// Throws 71 where cuDNN's parts are of different versions.
+/// Throws 71 if cuDNN's parts have different versions, or if cuDNN is for another major version of CUDA.
 void require_whole_cudnn();
 
 }  // namespace dptrain::ops::cuda

@@ -10,9 +10,9 @@ struct HalfRange {
   uint32_t inverse;
 };
 
-/// What values of at most `bound`, given by its bits, are multiplied by to use f16's range, and the inverse. The bound
-/// lies under 2^(e - 126), e being its exponent: 2^(141 - e) brings it under 2^15, half of what f16 holds, so that
-/// sums of rounded values still fit. Both are normal numbers.
+/// Returns the factor, and its inverse, that brings values of magnitude at most `bound` (given by its bits) into f16's
+/// range. With exponent e the bound is below 2^(e - 126), and 2^(141 - e) brings it below 2^15. That is half of what
+/// f16 holds, so sums of rounded values still fit. Factor and inverse are both normal numbers.
 constexpr HalfRange half_range(uint32_t bound_bits) {
   constexpr uint32_t kOne = 127, kLargest = 253, kNotFinite = 255;
   const uint32_t exponent = bound_bits >> 23 & 0xff;

@@ -13,10 +13,10 @@ namespace {
 
 constexpr int64_t kTileDepth = 32;
 
-/// Numbers of a row that are copied at once, and may be read past its end.
+/// Numbers of a row that are copied at once; they may be read past the row's end.
 constexpr int64_t kCopied = 8;
 
-/// An image with its padding, plain: a window then lies inside it everywhere.
+/// A plain image with its padding, so that each window is inside it.
 class PaddedImage {
  public:
   PaddedImage(const Shape& x, int64_t padding, Bfloat16* memory)
@@ -28,7 +28,7 @@ class PaddedImage {
         memory_(memory) {}
 
   int64_t elements() const { return channels_ * height_ * width_ + kCopied; }
-  /// The padding is zero already.
+  /// Copies an image between the padding, which must be zero already.
   void read(const Bfloat16* image) const {
     const int64_t count = width_ - 2 * padding_;
     for (int64_t row = 0; row < channels_ * pixels_; ++row)
@@ -45,13 +45,13 @@ class PaddedImage {
   Bfloat16* memory_;
 };
 
-/// A row of the window: where it begins in the padded image, from the window's place on, and the first of its lanes.
+/// A row of the window: its offset from the window's place in the padded image, and its first lane.
 struct WindowRow {
   int64_t offset, lane;
 };
 
-/// Writes a pixel's lanes. What is copied past a row's end is overwritten by the next row; after the last it meets no
-/// weights.
+/// Writes a pixel's lanes. Numbers copied past a row's end are overwritten by the next row; after the last row no
+/// weights multiply them.
 void write_lanes(const Bfloat16* window, std::span<const WindowRow> rows, int64_t along, Bfloat16* lanes) {
   std::memset(static_cast<void*>(lanes), 0, kTileDepth * sizeof(Bfloat16));
   for (const WindowRow& row : rows)
@@ -75,7 +75,7 @@ bool fits_columns(const Shape& weight) {
 bool fits_columns(const Tensor& weight) { return weight.layout() == Layout::plain && fits_columns(weight.shape()); }
 
 int64_t images_of_columns(const Shape& y) {
-  // 2 MB: they are read while they lie in the caches, and take little beside the images.
+  // 2 MB: the columns are read while they are in the caches, and are small compared with the images.
   constexpr int64_t kElements = 1024 * 1024;
   return std::max(int64_t{1}, kElements / std::max(int64_t{1}, y[2] * y[3] * kTileDepth));
 }

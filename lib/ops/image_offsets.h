@@ -6,7 +6,7 @@
 
 namespace dptrain::ops {
 
-/// Where the elements of a [N, C, H, W] tensor lie, whatever its layout: offset(n, c, p) with p = h * W + w.
+/// Storage offsets of a [N, C, H, W] tensor's elements in any layout: offset(n, c, p) with p = h * W + w.
 class ImageOffsets {
  public:
   explicit ImageOffsets(const Tensor& x) {
@@ -19,7 +19,7 @@ class ImageOffsets {
   int64_t operator()(int64_t n, int64_t c, int64_t p) const {
     return n * sample_stride_ + (c / block_ * positions_ + p) * block_ + c % block_;
   }
-  /// From one position of a channel to the next.
+  /// Elements from one position of a channel to the next.
   int64_t position_stride() const { return block_; }
 
  private:

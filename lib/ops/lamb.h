@@ -13,24 +13,23 @@ struct LambOptions {
   double beta2 = 0.999;
   double epsilon = 1e-6;
   double weight_decay = 0;
-  /// bf16, or on a GPU f16, in the shape of the weights, written with their new values.
+  /// Receives the updated weights in half precision: bf16, or f16 on a GPU, in the shape of the weights.
   Tensor copy = {};
   UpdateControl control = {};
 };
 
 // LAMB (You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", 2020), in two passes
-// over all weights: the second goes by norms of whole tensors, of which others may have parts.
+// over all weights. The second pass uses norms of whole tensors, parts of which may be on other devices.
 
-/// Takes the gradients into the moments, as Adam does (adam.h), and adds to the sums of their tensors (see
-/// no_tensor_squares()) the squares of the weights and of
+/// Updates the moments with the gradients, as Adam does (adam.h), and adds to `squares` (see no_tensor_squares()) the
+/// squares of each tensor's weights and of
 ///   direction = first / (1 - beta1^step) / (sqrt(second / (1 - beta2^step)) + epsilon) + weight_decay * weight
-/// weights, gradients, moments: flat f32 of equal length. A gradient factor is multiplied into `gradients` on CPU
-/// workers.
+/// weights, gradients, moments: flat f32 of equal length. CPU workers multiply a gradient factor into `gradients`.
 void lamb_measure(const Tensor& weights, const Tensor& gradients, const AdamMoments& moments, const TensorTable& table,
                   const Tensor& squares, const LambOptions& options);
 
-/// weight -= learning_rate * |weights| / |directions| * direction, of each tensor; the quotient is 1 where one of the
-/// norms is 0, or the tensor doesn't adapt. squares: of whole tensors.
+/// For each tensor: weight -= learning_rate * |weights| / |directions| * direction. The quotient is 1 if one of the
+/// norms is 0 or the tensor doesn't adapt. squares: sums over whole tensors.
 void lamb_step(const Tensor& weights, const AdamMoments& moments, const TensorTable& table, const Tensor& squares,
                const LambOptions& options);
 

@@ -3,9 +3,9 @@
 #include "ops/trust_ratio.h"
 #include "ops/update_cuda.h"
 
-// Three launches over all parameters, the second of which reads 2 x 128 bytes of each 8192 weights. Bytes a weight: the
-// first reads 16 (weight, gradient, both moments), the weight a second time out of the cache, and writes 8; the last
-// reads 12, as it computes the directions once more, and writes 4 and 2 for a half precision copy.
+// Three launches over all parameters. Bytes per weight: the first launch reads 16 (weight, gradient, both moments),
+// reads the weight again from the cache, and writes 8. The last reads 12, as it computes the directions again, and
+// writes 4, and 2 more for a half precision copy. The second launch reads 2 x 128 bytes for each 8192 weights.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -31,7 +31,7 @@ struct LambStep {
         decay(options.weight_decay) {}
 };
 
-/// The numbers of a step for a tensor, which follow from how many steps there have been.
+/// A step's numbers for a tensor. They depend on how many steps there have been.
 struct LambDirection {
   float first_factor;   ///< 1 / (1 - beta1^step)
   float second_factor;  ///< 1 / sqrt(1 - beta2^step)
@@ -45,7 +45,7 @@ struct LambDirection {
             .epsilon = s.epsilon,
             .decay = static_cast<float>(s.decay * decay_factor)};
   }
-  /// Each rounding is written out, as in Adam's kernel.
+  /// Returns the direction of a weight's update. Each rounding is written out, as in Adam's kernel.
   __device__ float along(float weight, float first, float second) const {
     const float denominator = fmaf(sqrtf(second), second_factor, epsilon);
     return fmaf(decay, weight, __fmul_rn(first, first_factor) / denominator);

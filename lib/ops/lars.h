@@ -12,23 +12,23 @@ struct LarsOptions {
   bool nesterov = false;
   double trust_coefficient = 0.001;
   double epsilon = 1e-8;
-  /// bf16, or on a GPU f16, in the shape of the weights, written with their new values.
+  /// Receives the updated weights in half precision: bf16, or f16 on a GPU, in the shape of the weights.
   Tensor copy = {};
   UpdateControl control = {};
 };
 
 // Layer-wise adaptive rate scaling (You, Gitman and Ginsburg, "Large Batch Training of Convolutional Networks", 2017),
-// in two passes over all weights: the second goes by norms of whole tensors, of which others may have parts.
+// in two passes over all weights. The second pass uses norms of whole tensors, parts of which may be on other devices.
 
-/// Adds the squares of weights and gradients to the sums of their tensors; see no_tensor_squares().
-/// weights, gradients: flat f32 of equal length.
+/// Adds the squares of each tensor's weights and gradients to `squares`; see no_tensor_squares(). weights, gradients:
+/// flat f32 of equal length.
 void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares);
 
-/// A step of stochastic gradient descent (sgd.h) from gradients and a weight decay that are both multiplied, for each
-/// tensor, by
+/// Takes a step of stochastic gradient descent (sgd.h). For each tensor, gradients and weight decay are both multiplied
+/// by
 ///   trust_coefficient * |weights| / (|gradients| + weight_decay * |weights| + epsilon)
-/// or by 1 where one of these norms is 0, or the tensor doesn't adapt. squares: of whole tensors. A gradient factor is
-/// the gradients' before all else; what they are multiplied by is multiplied into `gradients` on CPU workers.
+/// or by 1 if one of these norms is 0 or the tensor doesn't adapt. squares: sums over whole tensors. A gradient factor
+/// is applied to the gradients before everything else. CPU workers multiply all these factors into `gradients`.
 void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const TensorTable& table,
                const Tensor& squares, const LarsOptions& options);
 

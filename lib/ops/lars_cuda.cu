@@ -4,14 +4,14 @@
 #include "ops/trust_ratio.h"
 #include "ops/update_cuda.h"
 
-// Three launches over all parameters, the second of which reads 2 x 128 bytes of each 8192 weights. Bytes a weight: the
-// first reads 8 (weight, gradient), the last what SGD does.
+// Three launches over all parameters. Bytes per weight: the first launch reads 8 (weight, gradient); the last reads and
+// writes what SGD does. The second launch reads 2 x 128 bytes for each 8192 weights.
 
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Row 0 of the grid takes the weights, row 1 the gradients: one after the other they would take three times the
-/// registers.
+/// Row 0 of the grid takes the weights, row 1 the gradients. If a block took both in turn, it would need three times
+/// the registers.
 __global__ void lars_measure_kernel(const int64_t* chunks, const float* weights, const float* gradients,
                                     int64_t* runs) {
   const int64_t run = 2 * int64_t{blockIdx.x} + blockIdx.y;

@@ -45,7 +45,7 @@ LayerNormInputGradients layer_norm_backward(const LayerNormForward& forward, con
   const Tensor& x = forward.sum;
   for (const Tensor* gradient : {&output_gradient.first, &output_gradient.second})
     if (gradient->defined()) require_shape("layer_norm backward", "output gradient", gradient->shape(), x.shape());
-  // A CPU worker adds them up beforehand, a GPU where it reads them.
+  // A CPU worker adds up the gradient's two parts beforehand; a GPU adds them where it reads them.
   if (x.device().kind() == DeviceKind::cpu) output_gradient = std::move(output_gradient).sum();
   const auto& [incoming, second] = output_gradient;
   Device& device = common_device("layer_norm backward",

@@ -3,7 +3,7 @@
 #include "ops/cuda_kernels.h"
 #include "ops/layer_norm.h"
 
-// What both ways over rows give their kernels. For .cu files only.
+// The arguments of the kernels in layer_norm_cuda.cu and layer_norm_rows_cuda.cu. For .cu files only.
 
 namespace dptrain::ops::cuda {
 
@@ -11,10 +11,10 @@ template <class T>
 struct LayerNormForwardArguments {
   const T *x, *residual;  ///< null: no residual
   const uint8_t* mask;    ///< null: no dropout
-  float scale;            ///< of what dropout keeps
+  float scale;            ///< factor of what dropout keeps
   const float *gamma, *beta;
   float epsilon;
-  T *sum, *y;  ///< sum with a residual alone
+  T *sum, *y;  ///< `sum` is written only with a residual
   float *mean, *inverse_deviation;
 
   LayerNormForwardArguments(const LayerNormInputs& in, float of_epsilon, const LayerNormForward& forward)
@@ -34,11 +34,11 @@ struct LayerNormForwardArguments {
 template <class T>
 struct LayerNormBackwardArguments {
   const T* x;                  ///< what was normalized
-  const T *incoming, *second;  ///< null: no second one
+  const T *incoming, *second;  ///< `second` is null if there is only one
   const uint8_t* mask;         ///< null: no dropout
   float scale;
   const float *gamma, *mean, *inverse_deviation;
-  T *of_sum, *of_x;  ///< of_x with dropout alone
+  T *of_sum, *of_x;  ///< `of_x` is written only with dropout
 
   LayerNormBackwardArguments(const LayerNormForward& forward, const Tensor& of_gamma, const SummedGradient& gradient,
                              const LayerNormInputGradients& of)

@@ -11,12 +11,12 @@ namespace {
 
 /// Rows that are summed one after the other; the sums of such blocks are then added in order.
 constexpr int64_t kBlockRows = 32;
-/// Columns below which another thread costs more than it brings.
+/// Below this many columns another thread costs more than it saves.
 constexpr int64_t kColumnGrain = 64;
 
 int64_t blocks_of(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
 
-/// sums += or = the column sums of `parts`, [blocks, 2, width], of which each block has two rows.
+/// sums = or += the column sums of row `row` of each block in `parts`, [blocks, 2, width].
 void fold(const Tensor& parts, int64_t blocks, int64_t row, const Tensor& sums, bool accumulate) {
   const int64_t width = sums.elements();
   const float* from = parts.data<float>() + row * width;
@@ -30,7 +30,7 @@ void fold(const Tensor& parts, int64_t blocks, int64_t row, const Tensor& sums, 
   });
 }
 
-/// Of the kernels' rows from `at` on; null without dropout.
+/// Returns the mask from element `at` on; null without dropout.
 uint8_t* mask_of(const LayerNormForward& forward, int64_t at) {
   return forward.mask.defined() ? forward.mask.data<uint8_t>() + at : nullptr;
 }

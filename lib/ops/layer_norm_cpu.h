@@ -4,10 +4,10 @@
 
 namespace dptrain::ops::cpu {
 
-/// Writes all that `forward` has.
+/// Computes all tensors of `forward`.
 void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward);
 
-/// Writes the gradients of the inputs to `of`, and those of the parameters.
+/// Writes the gradients of the inputs to `of`, and those of the parameters to `gradients`.
 void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
                          const LayerNormParameterGradients& gradients, const LayerNormInputGradients& of);
 

@@ -7,9 +7,10 @@
 #include "ops/layer_norm_rows_cuda.h"
 #include "ops/warp_cuda.h"
 
-// Rows that are too long for registers, or can't be loaded by packs; see layer_norm_rows_cuda.h for the others. A warp
-// a row: its lanes walk over the row by packs, and fold their numbers by shuffles, always in the same order. Of the
-// passes over a row only the first reads from memory. The parameters' gradients are column sums, by parts of rows.
+// Layer normalization of rows that are too long for registers, or can't be loaded by packs; see layer_norm_rows_cuda.h
+// for other rows. A warp takes a row. Its lanes walk over the row by packs, and fold their numbers by shuffles, always
+// in the same order. Only the first pass over a row reads from memory. The parameters' gradients are column sums, by
+// parts of rows.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -32,7 +33,7 @@ __global__ void forward_kernel(LayerNormForwardArguments<T> f, int64_t rows, int
       }
       value.store(sum + i);
     }
-    x = sum;  // what follows reads what this lane has written
+    x = sum;  // from here on a lane reads what it has written itself
   }
   float own = 0;
   for (int64_t i = first; i < width; i += step) {
@@ -87,7 +88,7 @@ __global__ void input_gradient_kernel(LayerNormBackwardArguments<T> b, int64_t r
   }
 }
 
-/// What a part of the rows makes of the gradients of gamma and beta.
+/// Sums the gradients of gamma and beta over each part of the rows.
 template <class T, int V>
 __global__ void parameter_sums_kernel(ChannelRows m, LayerNormBackwardArguments<T> b, float* gamma_parts,
                                       float* beta_parts) {
@@ -128,7 +129,8 @@ void forward_of(const LayerNormInputs& in, float epsilon, const LayerNormForward
   launch("layer_norm", in.x, blocks_of_rows(rows), block_of_warps(), forward_kernel<T, V>, f, rows, width);
 }
 
-/// What each part of the rows makes of the gradients of gamma, then of beta.
+/// Writes the gradients of the inputs to `of`. Returns each part's sums for the gradient of gamma, then for that of
+/// beta.
 template <class T, int V>
 Tensor backward_of(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
                    const LayerNormInputGradients& of) {

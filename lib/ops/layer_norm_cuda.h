@@ -4,10 +4,10 @@
 
 namespace dptrain::ops::cuda {
 
-/// Writes all that `forward` has.
+/// Writes all tensors of `forward`.
 void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward);
 
-/// Writes the gradients of the inputs to `of`, and those of the parameters.
+/// Writes the gradients of the inputs to `of`, and those of the parameters to `gradients`.
 void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, SummedGradient incoming,
                          const LayerNormParameterGradients& gradients, const LayerNormInputGradients& of);
 

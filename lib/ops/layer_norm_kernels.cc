@@ -3,12 +3,12 @@
 #include "ops/vector_lanes.h"
 
 // Compiled once for each instruction set, see cmake/DptrainKernels.cmake. A row of 768 floats is 3 KB: what one pass
-// over it reads the next ones find in the first-level cache.
+// over it reads, the next ones find in the first-level cache.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-// Loops of their own functions: the compiler takes the word of restricted arguments that nothing overlaps.
+// These loops are functions of their own, because the compiler trusts restricted arguments not to overlap.
 
 void add_to_row(const float* residual, float* __restrict sum, int64_t width) {
   for (int64_t i = 0; i < width; ++i) sum[i] += residual[i];

@@ -4,11 +4,11 @@
 
 namespace dptrain::ops {
 
-/// Kernels over rows of `width` floats that lie one after the other; `mean` and `inverse_deviation` have a number a
-/// row. They run on the calling thread.
+/// Kernels over contiguous rows of `width` floats. `mean` and `inverse_deviation` have one number per row. They run on
+/// the calling thread.
 struct LayerNormKernels {
-  /// sum = x + residual, where there is a residual; else both are null and x is what is normalized. Where `mask` isn't
-  /// null, x counts `scale` times where it is 1, and not where it is 0.
+  /// With a residual, sum = x + residual is normalized. Without one, `residual` and `sum` are null and x is normalized.
+  /// Unless `mask` is null, x is multiplied by `scale` where the mask is 1, and dropped where it is 0.
   struct Forward {
     const float *x, *residual, *gamma, *beta;
     const uint8_t* mask;
@@ -17,8 +17,8 @@ struct LayerNormKernels {
   };
   void (*forward)(const Forward& rows, int64_t count, int64_t width);
 
-  /// `gamma_sums` and `beta_sums`, of `width` floats: the parameters' gradients as far as these rows make them.
-  /// `gradient` is that of the sum; where `mask` isn't null, that of what was masked is written to `masked_gradient`.
+  /// `gamma_sums` and `beta_sums`, of `width` floats, get these rows' part of the parameters' gradients. `gradient`
+  /// gets the gradient of the sum. Unless `mask` is null, `masked_gradient` gets the gradient of x, the masked input.
   struct Backward {
     const float *x, *incoming, *gamma, *mean, *inverse_deviation;
     const uint8_t* mask;

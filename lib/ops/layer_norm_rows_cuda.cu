@@ -5,19 +5,20 @@
 #include "ops/layer_norm_rows_cuda.h"
 #include "ops/warp_cuda.h"
 
-// A warp takes a row at a time, of which each lane keeps P packs of V elements in registers and folds its numbers with
-// the others' by shuffles, always in the same order. Elements read and written for each of x: forward reads 1, and 1
-// more of a residual, with which it writes 2, else 1; backward reads 2, and 1 more of a second gradient, and writes 1,
-// with dropout 2. Dropout reads a byte more in either. About 10 operations an element, so that all of it is bound by
-// memory.
+// A warp takes a row at a time. Each lane keeps P packs of V of the row's elements in registers. Shuffles fold the
+// lanes' numbers, always in the same order.
+//
+// Elements read and written per element of x: forward reads 1 and writes 1, or reads 2 and writes 2 with a residual.
+// Backward reads 2, and 1 more for a second gradient; it writes 1, or 2 with dropout. Dropout reads a byte more in both
+// passes. An element takes about 10 operations, so all of this is bound by memory.
 
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Elements that a lane keeps of a row at most.
+/// The most elements of a row that a lane keeps.
 constexpr int kMostOfALane = 32;
 
-/// The packs of a lane: calls f(p, where in the row pack p begins) for those that lie within the row.
+/// Calls f(p, at) for each pack p of a lane that is inside the row; the pack begins at element `at`.
 template <int V, int P, class F>
 __device__ void for_each_pack(int64_t width, const F& f) {
 #pragma unroll
@@ -46,7 +47,7 @@ __global__ void __launch_bounds__(32 * kWarps)
       }
       value.store(f.sum + begin + at);
     }
-    // What is normalized is the sum as it is kept.
+    // The sum is normalized as it is stored, after rounding.
     for (int v = 0; v < V; ++v) own += x[p][v] = value.get(v);
   });
   const float mean = sum_of_warp(own) / static_cast<float>(width);
@@ -64,8 +65,9 @@ __global__ void __launch_bounds__(32 * kWarps)
   if (threadIdx.x == 0) f.mean[row] = mean, f.inverse_deviation[row] = inverse;
 }
 
-/// Rows in parts that depend on the shape alone, so that sums folded part by part end in the same bits on every GPU:
-/// enough for four blocks on each of 132 multiprocessors, with a row for each of their warps at least.
+/// The parts of the rows. They depend on the shape alone, so that sums that are folded part by part have the same bits
+/// on every GPU. There are enough parts for four blocks on each of 132 multiprocessors, unless a part would have less
+/// than a row for each of a block's warps.
 struct RowParts {
   int64_t rows, width, part_rows, parts;
 
@@ -80,8 +82,9 @@ struct RowParts {
 };
 
 /// dx = inverse * (g - mean(g) - xhat * mean(g * xhat)), with g = incoming * gamma and xhat = (x - mean) * inverse. The
-/// warps of a block take the rows of its part in turn; parts[k][part][element], k for gamma and beta. A row stays in
-/// registers as it lies in memory, so that two blocks fit a multiprocessor, or one of the longest rows.
+/// warps of a block take the rows of its part in turn. The block writes its sums to parts[k][part][element], with k = 0
+/// for gamma and 1 for beta. A row stays in registers in the type that it has in memory, so that two blocks fit a
+/// multiprocessor, or one block for the longest rows.
 template <class T, int V, int P>
 __global__ void __launch_bounds__(32 * kWarps, P* V > 24 ? 1 : 2)
     backward_kernel(RowParts m, LayerNormBackwardArguments<T> b, float* parts) {
@@ -96,7 +99,7 @@ __global__ void __launch_bounds__(32 * kWarps, P* V > 24 ? 1 : 2)
     });
     if (b.second != nullptr)
       for_each_pack<V, P>(width, [&](int p, int64_t at) {
-        // Rounded as a sum that lies in memory is.
+        // Rounded as a sum in memory would be.
         const auto second = Pack<T, V>::load(b.second + begin + at);
         for (int v = 0; v < V; ++v) incoming[p].set(v, incoming[p].get(v) + second.get(v));
       });
@@ -128,8 +131,8 @@ __global__ void __launch_bounds__(32 * kWarps, P* V > 24 ? 1 : 2)
       out.store(b.of_x + begin + at);
     });
   }
-  // The warps' numbers, added up in their order: P packs of both parameters, one after the other.
-  // A lane's lie an odd number of banks from its neighbour's.
+  // Adds up the warps' numbers in the order of the warps, for one pack of one parameter at a time. A lane's numbers are
+  // an odd number of banks from its neighbor's.
   constexpr int kStride = V > 1 ? V + 1 : 1;
   __shared__ float shared[kWarps][32 * kStride];
 #pragma unroll
@@ -150,11 +153,11 @@ __global__ void __launch_bounds__(32 * kWarps, P* V > 24 ? 1 : 2)
     }
 }
 
-/// Calls f.template operator()<P>() with as few packs of V as a lane needs for a row, or one or two more.
+/// Calls f.template operator()<P>() with as few packs of V as a lane needs for a row, or with one or two more.
 template <int V, class F>
 void with_packs_of_lane(int64_t width, const F& f) {
   const auto needed = static_cast<int>((width + 32 * V - 1) / (32 * V));
-  constexpr int kMost = kMostOfALane / V;  // 4, or 8 of f32
+  constexpr int kMost = kMostOfALane / V;  // 4, or 8 for f32
   if (needed <= 1) return f.template operator()<1>();
   if (needed <= kMost / 2) return f.template operator()<kMost / 2>();
   if (needed <= kMost * 3 / 4) return f.template operator()<kMost * 3 / 4>();

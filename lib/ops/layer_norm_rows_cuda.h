@@ -2,19 +2,20 @@
 
 #include "ops/layer_norm.h"
 
-// Layer normalization of rows that fit a warp's registers, which go over memory once. What lies outside them takes the
-// passes of layer_norm_cuda.cu.
+// Layer normalization of rows that fit a warp's registers. It goes over memory once. Other rows take the passes of
+// layer_norm_cuda.cu.
 
 namespace dptrain::ops::cuda {
 
-/// Whether these rows do, and lie so that lanes can load 16 bytes at once. `also` may be undefined.
+/// Whether the rows of x fit a warp's registers, and lanes can load 16 bytes of x and of `also` at once. `also` may be
+/// undefined.
 bool rows_fit_registers(const Tensor& x, const Tensor& also);
 
-/// Writes all that `forward` has but its mask, which has been drawn.
+/// Writes all tensors of `forward` except its mask, which must have been drawn before.
 void layer_norm_rows_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward);
 
-/// f32 [2, parts, E]: what each part of the rows makes of the gradients of gamma, then of beta. Writes those of the
-/// inputs to `of`.
+/// Writes the gradients of the inputs to `of`. Returns f32 [2, parts, E]: the sums of each part of the rows for the
+/// gradient of gamma, then for that of beta.
 Tensor layer_norm_rows_backward(const LayerNormForward& forward, const Tensor& gamma, const SummedGradient& incoming,
                                 const LayerNormInputGradients& of);
 

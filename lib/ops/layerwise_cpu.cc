@@ -20,7 +20,7 @@ TensorNumbers numbers_of_tensor(const TensorTable& table, int64_t tensor) {
   return TensorNumbers::of(table.numbers.data<double>(), tensor);
 }
 
-/// Whether the buffer has any of it.
+/// Whether the buffer contains any part of the tensor.
 bool has_part(const TensorTable& table, int64_t tensor) {
   const auto* chunks = table.of_tensors.data<int64_t>() + 2 * tensor;
   return chunks[0] < chunks[1];
@@ -30,7 +30,7 @@ float gradient_factor(const UpdateControl& control) {
   return control.gradient_factor.defined() ? *control.gradient_factor.data<float>() : 1.f;
 }
 
-/// Calls measure(chunk, weights' run, updates' run) for every chunk, and adds the runs to their tensors' sums.
+/// Calls measure(chunk, weights' run, updates' run) for each chunk and adds the runs to their tensors' sums.
 template <class Measure>
 void measure_chunks(const TensorTable& table, const Tensor& squares, const Measure& measure) {
   if (!squares.device().computes()) return;
@@ -50,7 +50,7 @@ void measure_chunks(const TensorTable& table, const Tensor& squares, const Measu
   }
 }
 
-/// Calls update(chunk, numbers) for every chunk; `numbers_of` makes those of a tensor.
+/// Calls update(chunk, numbers) for each chunk; `numbers_of` makes the numbers of a tensor.
 template <class NumbersOf, class Update>
 void update_chunks(const TensorTable& table, const Tensor& weights, const Tensor& copy, const NumbersOf& numbers_of,
                    const Update& update) {
@@ -96,7 +96,7 @@ void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& vel
   const auto numbers_of = [&](int64_t tensor) {
     const TensorNumbers own = numbers_of_tensor(table, tensor);
     const auto* sums = squares.data<double>();
-    // Rounded as where a GPU reads them.
+    // Rounded to f32, because a GPU reads them as f32.
     const double factor = gradient_factor(options.control), rate = static_cast<float>(options.learning_rate),
                  decay = static_cast<float>(options.weight_decay) * own.decay_factor;
     const double ratio =

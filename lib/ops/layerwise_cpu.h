@@ -5,7 +5,7 @@
 
 namespace dptrain::ops::cpu {
 
-// The optimizers that go by norms of tensors, shared out over the device's threads by chunks.
+// The optimizers that use norms of tensors, divided among the device's threads by chunks.
 
 void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares);
 void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const TensorTable& table,

@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kRowsOfTensor = 16;
 
-/// Two blocks for each tensor.
+/// A launch has two blocks for each tensor, one for each of its two sums.
 __global__ void __launch_bounds__(kRowsOfTensor* kSquareSumNumbers)
     add_tensor_runs_kernel(const int64_t* runs, const int64_t* of_tensors, const int32_t* skip, double* squares) {
   if (skip != nullptr && *skip != 0) return;

@@ -3,16 +3,16 @@
 #include "ops/square_run_cuda.h"
 #include "ops/tensor_table.h"
 
-// What the kernels of optimizers that go by norms of tensors share: a block of kThreads for each chunk, whose threads
-// take every kThreads-th pack of 4 weights. For .cu files only.
+// What the kernels of LARS and LAMB share, whose updates depend on norms of tensors. A block of kThreads takes a chunk,
+// and a thread takes every kThreads-th pack of 4 weights. For .cu files only.
 
 namespace dptrain::ops::cuda {
 
 static_assert(TensorTable::kChunk == kRun);
 inline constexpr int kChunkPack = 4;
-inline constexpr int kChunkPacks = kEach / kChunkPack;  ///< of a thread
+inline constexpr int kChunkPacks = kEach / kChunkPack;  ///< packs per thread
 
-/// Where the packs of this block's chunk lie, and whose weights they are.
+/// The chunk of this block: where its weights begin, and which tensor they belong to.
 struct ChunkOfBlock {
   int64_t begin;
   int count;
@@ -24,12 +24,12 @@ struct ChunkOfBlock {
     count = static_cast<int>(own.elements);
     tensor = own.tensor;
   }
-  /// Of the thread's k-th pack, in the chunk.
+  /// The offset in the chunk of the thread's k-th pack.
   __device__ static int offset(int k) { return (k * kThreads + static_cast<int>(threadIdx.x)) * kChunkPack; }
   __device__ bool has(int k) const { return offset(k) < count; }
 };
 
-/// The squares of the chunk's weights.
+/// Writes the sum of the squares of the chunk's weights to `run`.
 __device__ inline void write_square_run_of(const ChunkOfBlock& chunk, const float* weights, int64_t* run) {
   float own[kEach];
 #pragma unroll
@@ -42,10 +42,10 @@ __device__ inline void write_square_run_of(const ChunkOfBlock& chunk, const floa
   write_square_run(own, run);
 }
 
-/// Adds two runs of each chunk, of weights and of what they are updated by, to the sums of their tensors, unless
-/// `skip` (i32 [1], or undefined) isn't 0.
+/// Adds up the two runs of each chunk, one for its weights and one for their updates, in the sums of its tensor. Does
+/// nothing if `skip` (i32 [1], or undefined) isn't 0.
 void add_tensor_runs(const TensorTable& table, const Tensor& runs, const Tensor& squares, const Tensor& skip = {});
-/// Room for two runs of each chunk.
+/// Allocates memory for two runs of each chunk.
 Tensor runs_of_chunks(const TensorTable& table);
 
 }  // namespace dptrain::ops::cuda

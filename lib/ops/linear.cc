@@ -11,7 +11,7 @@
 namespace dptrain::ops {
 namespace {
 
-/// Of one of the three passes over so many rows.
+/// Operations of one of the three passes over `rows` rows.
 double flops_of(int64_t rows, const Shape& weight) {
   return 2.0 * static_cast<double>(rows) * static_cast<double>(weight.elements());
 }
@@ -35,7 +35,7 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient, const Tensor& sum) {
-  // A CPU worker's product isn't made to add.
+  // A CPU worker's product can't add to its result.
   if (sum.defined() && weight.device().kind() == DeviceKind::cpu) {
     add_into(sum, linear_backward_data(weight, output_gradient));
     return sum;

@@ -4,16 +4,16 @@
 
 namespace dptrain::ops {
 
-/// y = x * weight^T + bias, and max(0, y) with `relu`. x: [N, I]; weight: [O, I]; bias: [O] or undefined. Returns [N,
-/// O].
+/// Returns y = x * weight^T + bias, or max(0, y) with `relu`. x: [N, I]; weight: [O, I]; bias: [O] or undefined. The
+/// result is [N, O].
 Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu = false);
 
-/// The gradient with respect to x: [N, I]. Where `sum` is defined, of that shape and type, it is added to it, and that
-/// is returned.
+/// Returns the gradient with respect to x: [N, I]. If `sum` is defined, with that shape and type, the gradient is added
+/// to it and `sum` is returned.
 Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient, const Tensor& sum = {});
 
-/// Where the gradients with respect to weight and, where it is defined, bias are written; with `accumulate_*` they are
-/// added to what stands there.
+/// Where the gradients of weight and bias (if defined) are written. With `accumulate_*` they are added to the values
+/// there.
 struct LinearWeightGradients {
   Tensor weight;
   Tensor bias;
@@ -22,7 +22,7 @@ struct LinearWeightGradients {
 };
 void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, const LinearWeightGradients& gradients);
 
-/// The bias's alone: of a layer whose weight isn't trained.
+/// Computes the gradient of the bias alone, for a layer whose weight isn't trained.
 void linear_backward_bias(const Tensor& output_gradient, const Tensor& bias, bool accumulate);
 
 }  // namespace dptrain::ops

@@ -8,13 +8,13 @@
 #include "ops/linear_product_cpu.h"
 #include "ops/linear_tiles_cpu.h"
 
-// By our own products: oneDNN's forward adds in an order that depends on its threads, and all of its passes pack plain
-// matrices again and again, into memory that they take from the system and give back at each call.
+// Uses our own products. oneDNN's forward adds in an order that depends on its threads, and all of its passes pack
+// plain matrices again at each call, into memory that they allocate and free each time.
 
 namespace dptrain::ops::cpu {
 namespace {
 
-/// to = the sums, or to += them.
+/// to = the sums, or to += the sums.
 void write_sums(const double* sums, int64_t count, float* to, bool accumulate) {
   for (int64_t c = 0; c < count; ++c) to[c] = static_cast<float>(sums[c] + (accumulate ? to[c] : 0.f));
 }
@@ -28,7 +28,7 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
     linear_forward_by_tiles(x, weight, bias, relu, y);
     return y;
   }
-  // A sample's bits depend on nothing but itself, so evaluation shows the same figures on any devices.
+  // A sample's bits depend on nothing but the sample itself, so evaluation shows the same figures on any devices.
   const Tensor added = bias.defined() ? as_f32(bias, bias.layout()) : bias;
   const Tensor computed = f32_for(y), from = as_f32(x, Layout::plain), by = as_f32(weight, Layout::plain);
   multiply(ProductFactor(from, false), ProductFactor(by, false), computed,

@@ -12,8 +12,8 @@ ProductEpilogue forward_epilogue(bool bias, bool relu) {
   return relu ? ProductEpilogue::relu : ProductEpilogue::none;
 }
 
-/// The most rows of which the epilogue sums columns: it rules out that the product is split among multiprocessors, and
-/// newer kernels don't have it, so that of longer sums a pass of its own over `a` costs less.
+/// The most rows whose columns the epilogue sums. With the epilogue the product can't be split among multiprocessors,
+/// and newer kernels don't have it. So for longer sums a separate pass over `a` costs less.
 constexpr int64_t kShortSum = 2048;
 
 }  // namespace
@@ -57,7 +57,7 @@ void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, con
                   .accumulate = gradients.accumulate_weight,
                   .epilogue = ProductEpilogue::bias_gradient,
                   .bias = gradients.bias};
-  // The epilogue writes the bias's gradient, it can't add; and not every type has it.
+  // The epilogue can only write the bias's gradient, not add to it, and not every type has the epilogue.
   const bool in_epilogue = gradients.bias.defined() && !gradients.accumulate_bias && x.shape()[0] <= kShortSum;
   if (in_epilogue && try_multiply(product)) return;
   product.epilogue = ProductEpilogue::none;

@@ -17,7 +17,7 @@ void pack_transpose(const float* rows, int64_t stride, int64_t depth, int64_t co
   pack_columns(rows, stride, columns, depth, panel);
 }
 
-/// T tiles next to each other, of which the last one has `count` columns.
+/// Packs T adjacent tiles; the last one has `count` columns.
 template <int64_t T>
 void pack_neighbors(const float* x, int64_t stride, int64_t depth, int64_t count, float* __restrict tiles) {
   for (int64_t k = 0; k < depth; ++k) {
@@ -32,8 +32,8 @@ void pack_neighbors(const float* x, int64_t stride, int64_t depth, int64_t count
   }
 }
 
-/// In each tile the numbers of one depth are neighbors: read straight on, where the rows of the transpose would be
-/// columns pages apart. Four tiles at a time, whose rows are whole cache lines of x.
+/// Numbers of one depth are neighbors in a tile, so they are read sequentially. Rows of the transpose itself would be
+/// columns of x, whose numbers may be pages apart. Packs four tiles at a time, whose rows are whole cache lines of x.
 void pack_tiles(const float* x, int64_t stride, int64_t depth, int64_t columns, float* __restrict tiles) {
   constexpr int64_t kTiles = 4;
   int64_t column = 0;
@@ -43,7 +43,7 @@ void pack_tiles(const float* x, int64_t stride, int64_t depth, int64_t columns, 
     pack_neighbors<1>(x + column, stride, depth, smaller(kTileRows, columns - column), tiles + column * depth);
 }
 
-/// R rows of a panel. Not inlined: what is around would take registers from the sums.
+/// Multiplies R rows by a panel. Not inlined, because surrounding code would take registers from the sums.
 template <int R, bool Tiled>
 [[gnu::noinline]] void multiply_rows(const LinearRows& p, const float* __restrict x, const float* start,
                                      int64_t start_stride, float* y, int64_t y_stride) {
@@ -84,7 +84,7 @@ template <int R, bool Tiled>
 using MultiplyRows = void (*)(const LinearRows& p, const float* x, const float* start, int64_t start_stride, float* y,
                               int64_t y_stride);
 
-/// multiply_rows of `count` rows, one to kTileRows.
+/// Returns multiply_rows for `count` rows, one to kTileRows.
 template <bool Tiled, int R = kTileRows>
 MultiplyRows multiply_of(int64_t count) {
   if constexpr (R > 1)
@@ -92,7 +92,7 @@ MultiplyRows multiply_of(int64_t count) {
   return multiply_rows<R, Tiled>;
 }
 
-/// Columns of a tile that is narrower than its panel, from one place to another.
+/// Copies the columns of a tile that is narrower than its panel.
 void copy_tile(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to, int64_t to_stride) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c) to[r * to_stride + c] = from[r * from_stride + c];

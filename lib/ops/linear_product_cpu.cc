@@ -11,18 +11,18 @@ namespace {
 
 int64_t up_to_multiple(int64_t count, int64_t of) { return (count + of - 1) / of * of; }
 
-/// Depths that are multiplied at once: a panel of them stays in the first-level cache.
+/// Depths that are multiplied at once: a panel of this depth stays in the first-level cache.
 constexpr int64_t kDepth = 256;
 
 /// Rows that a panel is multiplied by at once: with kDepth numbers each they stay in the second-level cache.
 int64_t rows_at_once(const ProductFactor& left) {
-  // Rows whole pages apart share a quarter of the cache's sets, or less.
+  // Rows that are whole pages apart share a quarter of the cache's sets, or less.
   constexpr int64_t kPage = 4096 / sizeof(float);
   return !left.across && left.stride % kPage == 0 ? 252 : 768;
 }
 
-/// How threads share out a product: each has a part of the rows and of the columns, and packs what it reads of both
-/// factors itself, into its own caches.
+/// How threads divide a product. Each has a part of the rows and of the columns, and packs its parts of both factors
+/// itself, into its own caches.
 class Grid {
  public:
   Grid(int64_t threads, int64_t rows, int64_t columns) : rows_(rows), columns_(columns) {
@@ -50,7 +50,7 @@ class Grid {
             .column = std::min(columns_, j * most_columns(across_)),
             .end_column = std::min(columns_, (j + 1) * most_columns(across_))};
   }
-  /// Of any part.
+  /// The most rows in any part.
   int64_t most_rows() const { return most_rows(down_); }
 
  private:
@@ -62,8 +62,8 @@ class Grid {
   int64_t rows_, columns_, down_ = 1, across_ = 1;
 };
 
-/// One thread's part of a product. `scratch`: room for a panel, and for tiles of kDepth by the rows where the left
-/// factor lies across.
+/// Computes one thread's part of a product. `scratch` has room for a panel, and if the left factor is `across`, for
+/// tiles of its rows by kDepth.
 void multiply_part(const ProductFactor& left, const ProductFactor& right, const Tensor& y,
                    const ProductOptions& options, const Grid::Part& part, float* scratch) {
   const LinearKernels& kernels = linear_kernels();

@@ -9,11 +9,12 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Rows of the left factor that are packed at once, and the depth: with the block of the right factor that they meet
-/// they stay in the second-level cache.
+/// Rows of the left factor that are packed at once, and their depth: with the right factor's block they stay in the
+/// second-level cache.
 constexpr int64_t kRows = 128, kDepth = 512;
 
-/// A matrix as a factor. Its rows are the product's rows or columns and its columns the depth, or the other way around.
+/// Returns a matrix as a factor. Its rows are the product's rows or columns and its columns the depth; `transposed`
+/// swaps the two.
 TileSource factor(const Tensor& matrix, bool transposed) {
   const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
   TileSource source{.count = transposed ? columns : rows,
@@ -59,7 +60,7 @@ class RightFactor {
   Tensor memory_;
 };
 
-/// What becomes of a product beside being written, see TileProduct.
+/// The options of a product's result, see TileProduct.
 struct Target {
   const float* bias = nullptr;
   bool relu = false;
@@ -97,7 +98,8 @@ void multiply(const TileSource& left, const TileSource& right, const Tensor& y, 
   });
 }
 
-/// The same for y of any type: what has more than one block of depth is added up in f32 before it is rounded.
+/// Like multiply, for y of any type. A product with more than one block of depth is added up in f32 before it is
+/// rounded.
 void multiply_into(const TileSource& left, const TileSource& right, const Tensor& y, const Target& target) {
   const Tensor sums = left.depth > kDepth ? f32_for(y) : y;
   multiply(left, right, sums, target);

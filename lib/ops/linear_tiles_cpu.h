@@ -4,10 +4,10 @@
 
 namespace dptrain::ops::cpu {
 
-// The passes of a linear layer by the machine's unit for bf16. Numbers of f32 are multiplied in three pieces each,
-// those of bf16 as they are.
+// The passes of a linear layer on the machine's matrix unit for bf16. f32 numbers are multiplied in three pieces each,
+// bf16 numbers directly.
 
-/// Whether a product of such factors is computed this way: by AMX each, by AVX-512 those of bf16.
+/// Whether a product of such factors is computed this way: always with AMX; with AVX-512 only if a factor is bf16.
 bool multiplies_by_tiles(DType left, DType right);
 
 void linear_forward_by_tiles(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu, const Tensor& y);
@@ -15,7 +15,7 @@ void linear_forward_by_tiles(const Tensor& x, const Tensor& weight, const Tensor
 /// gradient = output_gradient * weight.
 void linear_backward_data_by_tiles(const Tensor& weight, const Tensor& output_gradient, const Tensor& gradient);
 
-/// gradient = the transpose of output_gradient * x, or gradient += that.
+/// gradient = the transpose of output_gradient * x, or gradient += it.
 void linear_backward_weight_by_tiles(const Tensor& x, const Tensor& output_gradient, const Tensor& gradient,
                                      bool accumulate);
 

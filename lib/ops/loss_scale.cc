@@ -6,7 +6,7 @@
 namespace dptrain::ops {
 namespace {
 
-/// One that stands for a GPU computes nothing, and logs that it would.
+/// Throws on a CPU worker. A device that stands for a GPU computes nothing and only logs the operator.
 void not_on_cpus(const char* op, const Device& device) {
   if (!is_logged_gpu(device)) no_implementation(op, device);
 }

@@ -7,8 +7,8 @@ namespace {
 constexpr float kSmallest = 1.f;
 constexpr float kLargest = 16777216.f;
 
-/// Reads 4 bytes a gradient, several packs of a thread at once: nothing is written in between. Whoever finds one writes
-/// the same number, so that no atomics are needed.
+/// Reads 4 bytes per gradient. As nothing is written in between, a thread has the loads of several packs in flight at
+/// once. All threads that find a number that isn't finite write the same value, so no atomics are needed.
 template <int V>
 __global__ void find_nonfinite_kernel(const float* __restrict__ gradients, int64_t packs, int32_t* __restrict__ found) {
   bool any = false;

@@ -7,7 +7,8 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// How images fall into the pieces that the kernels work on: a sample in nhwc, else a block of channels, or a channel.
+/// How images are split into the pieces that kernels work on: samples in nhwc, else blocks of channels or single
+/// channels.
 struct Images {
   Images(const Shape& x, const Shape& y, Layout layout, const Pool2dOptions& o)
       : windows{.height = x[2],

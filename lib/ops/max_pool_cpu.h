@@ -4,8 +4,8 @@
 
 namespace dptrain::ops::cpu {
 
-// Maxima over windows of at most kLargestWindowOfPlaces a side, in any layout of images, with the ReLU in the same
-// pass. The workspace holds a place a maximum, u8 in the layout of y.
+// Max pooling over windows with sides of at most kLargestWindowOfPlaces, in any layout of images, with the ReLU in the
+// same pass. The workspace holds one place per maximum, u8 in the layout of y.
 
 Pool2dResult max_pool_forward(const Tensor& x, const Shape& output, const Pool2dOptions& options);
 Tensor max_pool_backward(const TensorForm& x, const Tensor& workspace, const Tensor& output_gradient,

@@ -8,7 +8,7 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// A group of L lanes: what it is computed in, and how it is read and written.
+/// A group of L lanes: its types, and how it is read and written.
 template <int L>
 struct Group {
   static constexpr int kLanes = L;
@@ -21,7 +21,7 @@ struct Group {
   static void write_bytes(uint8_t* to, Ints ints) { store_bytes<L>(to, ints); }
 };
 
-/// One lane: no vector.
+/// A single lane, without vectors.
 template <>
 struct Group<1> {
   static constexpr int kLanes = 1;
@@ -34,8 +34,8 @@ struct Group<1> {
   static void write_bytes(uint8_t* to, Ints value) { *to = static_cast<uint8_t>(value); }
 };
 
-/// Calls body(Group<L>(), lane) for groups of L lanes. The last group may begin in the one before it where `again`
-/// says that lanes may be worked on twice.
+/// Calls body(Group<L>(), lane) for groups of L lanes. With `again` lanes may be processed twice, so the last group may
+/// begin inside the one before it.
 template <class Body>
 void for_lanes(int64_t lanes, bool again, const Body& body) {
   using Whole = Group<kRegisterLanes>;
@@ -47,7 +47,7 @@ void for_lanes(int64_t lanes, bool again, const Body& body) {
   for (; lane < lanes; ++lane) body(Group<1>(), lane);
 }
 
-/// Calls body(row, column, place) for the elements of a window that lie inside the image.
+/// Calls body(row, column, place) for the elements of a window that are inside the image.
 template <class Body>
 inline void for_window(const MaxPoolWindows& w, int64_t out_row, int64_t out_column, const Body& body) {
   const int64_t top = out_row * w.stride - w.padding, left = out_column * w.stride - w.padding;

@@ -4,9 +4,10 @@
 
 namespace dptrain::ops {
 
-/// The place of a maximum in its window is a byte; this one says that a ReLU cut it and no gradient flows.
+/// A maximum's place in its window is stored in a byte. This value means that a ReLU cut the maximum off, so that no
+/// gradient flows.
 inline constexpr uint8_t kNoPlace = 255;
-/// Windows up to this side have places of a byte each that none of them shares with kNoPlace.
+/// The largest window side for which each place fits a byte and differs from kNoPlace.
 inline constexpr int64_t kLargestWindowOfPlaces = 15;
 
 }  // namespace dptrain::ops

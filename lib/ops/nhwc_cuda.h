@@ -6,12 +6,12 @@ namespace dptrain::ops::cuda {
 
 // On a GPU, operators on images compute in nhwc.
 
-/// Memory for images of `shape` in nhwc, on the device and of the type of `like`.
+/// Allocates images of `shape` in nhwc, with the device and type of `like`.
 inline Tensor empty_nhwc(const Tensor& like, const Shape& shape) {
   return Tensor::empty(like.device(), shape, {.dtype = like.dtype(), .layout = Layout::nhwc});
 }
 
-/// The images, or weights, in nhwc: `x` itself where it lies so or is undefined.
+/// Returns the images or weights in nhwc: `x` itself if it is in nhwc already, or undefined.
 inline Tensor in_nhwc(const Tensor& x) { return x.defined() ? reorder(x, Layout::nhwc) : Tensor(); }
 
 }  // namespace dptrain::ops::cuda

@@ -45,7 +45,7 @@ void OneDnn::execute(const dnnl::primitive& primitive, const dnnl::memory::desc&
     arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(scratchpad, scratch));
   }
   if (!device_.computes()) return;
-  // A stream of its own: parts of an operator may be executed by several threads at once.
+  // Each call has its own stream, because several threads may execute parts of an operator at once.
   dnnl::stream stream(engine_);
   primitive.execute(stream, arguments);
   stream.wait();

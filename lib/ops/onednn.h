@@ -11,12 +11,12 @@
 
 namespace dptrain::ops {
 
-/// What identifies a primitive: operator, shapes, options. oneDNN bakes the number of threads in, but a device has one.
+/// Identifies a primitive: operator, shapes, options. oneDNN builds the number of threads into a primitive, but each
+/// device has a fixed one.
 using PrimitiveKey = std::vector<int64_t>;
 
-/// oneDNN as one device uses it: an engine, a stream and the primitives made so far. Used by the device's rank thread
-/// only. Scratch memory comes from the device's allocator: primitives that hold their own corrupt each other across
-/// threads.
+/// oneDNN for one device: an engine and the primitives made so far. Only the device's rank thread uses it. Scratch
+/// memory comes from the device's allocator, because primitives that hold their own corrupt each other across threads.
 class OneDnn {
  public:
   explicit OneDnn(Device& device);
@@ -25,7 +25,8 @@ class OneDnn {
 
   const dnnl::engine& engine() const { return engine_; }
 
-  /// The cached value for `key`, made by `make` at first use. T is a struct of primitives and descriptors.
+  /// Returns the cached value for `key`, or makes it with `make` at first use. T is a struct of primitives and
+  /// descriptors.
   template <class T, class Make>
   T& cached(const PrimitiveKey& key, const Make& make) {
     auto& slot = cache_[key];
@@ -37,15 +38,15 @@ class OneDnn {
     return dnnl::memory(desc, engine_, tensor.raw());
   }
 
-  /// Runs the primitive with its scratch memory and waits for it. An empty `scratchpad`: the arguments have it, or it
-  /// needs none.
+  /// Runs the primitive with its scratch memory and waits for it. An empty `scratchpad` means that the arguments
+  /// contain it or that the primitive needs none.
   void execute(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
                std::unordered_map<int, dnnl::memory> arguments);
 
-  /// A tensor that holds what `desc` describes, in a format of oneDNN's own choice: workspace, read by primitives only.
+  /// Returns an uninitialized tensor for `desc`, whose format oneDNN has chosen: workspace that only primitives read.
   Tensor opaque(const dnnl::memory::desc& desc, MemoryPurpose purpose = MemoryPurpose::workspace) const;
 
-  /// Copies between two formats.
+  /// Copies `from` to `to`, which may have another format.
   void reorder(const dnnl::memory& from, const dnnl::memory& to);
 
  private:
@@ -54,10 +55,10 @@ class OneDnn {
   std::map<PrimitiveKey, std::shared_ptr<void>> cache_;
 };
 
-/// The descriptor of a tensor in our layouts.
+/// Returns the descriptor of a tensor in our layouts.
 dnnl::memory::desc onednn_desc(const Shape& shape, Layout layout);
 inline dnnl::memory::desc onednn_desc(const Tensor& tensor) { return onednn_desc(tensor.shape(), tensor.layout()); }
-/// A descriptor whose format the primitive chooses.
+/// Returns a descriptor whose format the primitive chooses.
 dnnl::memory::desc onednn_any(const Shape& shape);
 
 }  // namespace dptrain::ops

@@ -26,8 +26,8 @@ memory::dims after(const PoolingDescs& d) { return {d.padding_bottom, d.padding_
 
 }  // namespace
 
-// The kinds of propagation that every training step needs; evaluation runs the training forms too, so that a model's
-// outputs are the same bits in both.
+// Propagation kinds for training steps. Evaluation uses the training kinds too, so that a model's outputs are the same
+// bits in both.
 constexpr auto kForward = dnnl::prop_kind::forward_training;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 

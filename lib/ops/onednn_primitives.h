@@ -4,12 +4,12 @@
 
 namespace dptrain::ops {
 
-// How primitive descriptors are made differs between oneDNN 2 and 3; only onednn_primitives.cc knows. All of them use
-// scratchpads of the caller's.
+// Primitive descriptors. oneDNN 2 and 3 make them differently; only onednn_primitives.cc knows how. All use scratchpads
+// that the caller provides.
 
 /// A direct convolution.
 struct ConvolutionDescs {
-  dnnl::memory::desc source, weights, bias, destination;  ///< an empty bias: none
+  dnnl::memory::desc source, weights, bias, destination;  ///< an empty bias descriptor: no bias
   int64_t stride = 1;
   int64_t padding = 0;
   bool relu = false;  ///< forward only: the output is max(0, .)
@@ -27,7 +27,7 @@ struct PoolingDescs {
   int64_t kernel = 2;
   int64_t stride = 2;
   int64_t padding = 0;
-  int64_t padding_bottom = 0;  ///< as far as the last windows reach: more or less than at the top
+  int64_t padding_bottom = 0;  ///< as far as the last windows reach; may differ from the top's
   int64_t padding_right = 0;
 };
 

@@ -12,7 +12,7 @@ std::string onednn_version() {
 }
 
 CpuIsa onednn_isa() {
-  // The values of dnnl::cpu_isa are sets of bits: each holds those of the instruction sets that it includes.
+  // The values of dnnl::cpu_isa are sets of bits; each contains the bits of the instruction sets that it includes.
   const auto has = [used = static_cast<unsigned>(dnnl::get_effective_cpu_isa())](dnnl::cpu_isa isa) {
     const auto bits = static_cast<unsigned>(isa);
     return (used & bits) == bits;

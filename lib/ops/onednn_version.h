@@ -6,10 +6,11 @@
 
 namespace dptrain::ops {
 
-/// "2.6.3", of the library that is loaded.
+/// Returns the version of the loaded library, for example "2.6.3".
 std::string onednn_version();
 
-/// The vector instructions that oneDNN uses, by the names of our own kernels: what it found on the machine, capped.
+/// Returns the vector instructions that oneDNN uses: those that it found on the machine, reduced to the instruction
+/// sets of our own kernels.
 CpuIsa onednn_isa();
 
 }  // namespace dptrain::ops

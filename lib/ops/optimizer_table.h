@@ -6,7 +6,7 @@
 
 namespace dptrain::ops {
 
-/// What an optimizer looks up on its device.
+/// Copies values that an optimizer looks up to its device.
 template <class T>
 Tensor optimizer_table(Device& device, const Shape& shape, const std::vector<T>& values) {
   const Tensor table = Tensor::empty(device, shape, {.dtype = dtype_of<T>(), .purpose = MemoryPurpose::optimizer});

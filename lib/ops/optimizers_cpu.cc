@@ -13,7 +13,7 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Elements that are worked on at once: what an update reads and writes of them stays in a core's own cache.
+/// Elements that are processed at once: what an update reads and writes for them stays in a core's own cache.
 constexpr int64_t kRun = 16384;
 
 UpdateFactors factors_of(const UpdateGroups& groups, int64_t group) {
@@ -22,8 +22,8 @@ UpdateFactors factors_of(const UpdateGroups& groups, int64_t group) {
   return {.learning_rate = pair[0], .weight_decay = pair[1]};
 }
 
-/// Calls update(group, begin, count) for the weights in [begin, end), group by group as they lie. `begin` is a multiple
-/// of 16.
+/// Calls update(group, begin, count) for the weights in [begin, end), one call for each consecutive range of the same
+/// group. `begin` is a multiple of 16.
 template <class Update>
 void for_each_group(const UpdateGroups& groups, int64_t begin, int64_t end, const Update& update) {
   if (!groups.defined()) return update(size_t{0}, begin, end - begin);
@@ -39,8 +39,8 @@ void for_each_group(const UpdateGroups& groups, int64_t begin, int64_t end, cons
   }
 }
 
-/// Calls update(numbers, begin, count) for every run and its groups, whose gradients have been multiplied by the
-/// control's factor; `numbers_of` makes those of an update by its factors.
+/// Calls update(numbers, begin, count) for each run and its groups, after multiplying their gradients by the control's
+/// factor. `numbers_of` makes an update's numbers from its factors.
 template <class Options, class NumbersOf, class Update>
 void for_runs(const Tensor& gradients, const Options& options, const NumbersOf& numbers_of, const Update& update) {
   if (!gradients.device().computes()) return;
@@ -58,7 +58,7 @@ void for_runs(const Tensor& gradients, const Options& options, const NumbersOf& 
   });
 }
 
-/// Writes the copy in half precision of weights that have just been updated, where there is one.
+/// Writes the half-precision copy of weights that have just been updated, if there is a copy.
 void write_copy(const float* weight, const Tensor& copy, int64_t at, int64_t count) {
   if (copy.defined()) bf16_kernels().round(weight, copy.data<Bfloat16>() + at, count);
 }
@@ -76,7 +76,7 @@ Tensor clip_factor(const Tensor& squares, double most, const Tensor& factor) {
 
 void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options) {
   const auto numbers_of = [&](const UpdateFactors& factors) {
-    // Rounded as where a GPU reads them.
+    // Rounded to f32, because a GPU reads them as f32.
     const double rate = static_cast<float>(options.learning_rate), decay = static_cast<float>(options.weight_decay);
     return SgdNumbers{.learning_rate = static_cast<float>(rate * factors.learning_rate),
                       .momentum = static_cast<float>(options.momentum),

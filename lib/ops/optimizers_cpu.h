@@ -5,7 +5,7 @@
 
 namespace dptrain::ops::cpu {
 
-// The optimizers' steps and what goes before them, shared out over the device's threads.
+// The optimizers' steps and gradient clipping, divided among the device's threads.
 
 Tensor clip_factor(const Tensor& squares, double most, const Tensor& factor);
 void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options);

@@ -4,14 +4,15 @@
 
 namespace dptrain::ops::cuda {
 
-/// Images beside those of a walk, of as many rows and maybe of fewer or more channels: the first ones of both meet.
+/// Images that a walk reads besides its own, with as many rows but maybe fewer or more channels. The first channels of
+/// both belong together.
 template <class T>
 struct OtherChannels {
   const T* x = nullptr;  ///< null: none
   int64_t channels = 0;
-  bool in_packs = false;  ///< of other channels: V of the walk from a multiple of V on are V of these
+  bool in_packs = false;  ///< if channels differ: whether packs of the walk are packs here
 
-  /// For a walk by packs of `pack`, which are loads that `tensor`, in nhwc or undefined, takes.
+  /// For a walk `m` by packs of `pack`. `tensor` is in nhwc and can be read by such packs, or is undefined.
   OtherChannels(const Tensor& tensor, const ChannelRows& m, int pack) {
     if (!tensor.defined()) return;
     x = tensor.data<T>();
@@ -19,7 +20,7 @@ struct OtherChannels {
     in_packs = m.fold == 1 && channels % pack == 0;
   }
 
-  /// What lies beside V columns of the walk from `column` on: zeros where there is no channel.
+  /// Loads the elements that belong to V columns of the walk from `column` on. Channels that don't exist are zeros.
   template <int V>
   __device__ Pack<T, V> load(const ChannelRows& m, int64_t row, int64_t column) const {
     if (channels == m.channels) return Pack<T, V>::load(x + row * m.columns + column);

@@ -9,11 +9,11 @@ struct ImageSize {
   int32_t width = 0;
 };
 
-/// Where each pixel of an image comes from, of which others are moved or blanked: for the host and for kernels. However
-/// much has been done to it, a pixel is looked up once.
+/// Maps each pixel of a cropped, mirrored or partly blanked image to its source, for the host and for kernels. However
+/// many changes are combined, a pixel takes one lookup.
 class PixelMap {
  public:
-  /// A pixel that comes from nowhere: byte 0 in every channel, before normalization.
+  /// A pixel without a source: byte 0 in every channel, before normalization.
   static constexpr int32_t kZero = -1;
 
   constexpr explicit PixelMap(const ImageSize& size)
@@ -21,13 +21,13 @@ class PixelMap {
 
   constexpr const ImageSize& size() const { return size_; }
 
-  /// The number of the original's pixel, y * width + x of its own, that is to be seen at (y, x); or kZero.
+  /// Returns the number of the original's pixel that appears at (y, x), y * width + x in the original, or kZero.
   constexpr int32_t source(int32_t y, int32_t x) const {
     if (!inside_.holds(y, x) || hole_.holds(y, x)) return kZero;
     return (y + down_) * size_.width + right_ + (mirrored_ ? -x : x);
   }
 
-  /// From here on (y, x) shows what was at (y + down, x + right).
+  /// Shifts the image: (y, x) then shows what was at (y + down, x + right).
   constexpr void crop(int32_t down, int32_t right) {
     down_ += down;
     right_ += mirrored_ ? -right : right;
@@ -42,7 +42,7 @@ class PixelMap {
     hole_ = hole_.mirrored(size_.width);
   }
 
-  /// Blanks a square around (y, x), as far as it lies in the image; a side of 0 is half the image's shorter one.
+  /// Blanks a square around (y, x), clipped to the image; a side of 0 means half the image's shorter side.
   constexpr void cut_out(int32_t y, int32_t x, int32_t side) {
     if (side == 0) side = (size_.height < size_.width ? size_.height : size_.width) / 2;
     const int32_t top = y - side / 2, left = x - side / 2;
@@ -68,7 +68,7 @@ class PixelMap {
   int32_t down_ = 0;
   int32_t right_ = 0;
   bool mirrored_ = false;
-  Rectangle inside_;  ///< where the original, not its padding, is to be seen
+  Rectangle inside_;  ///< where the original, not its padding, is visible
   Rectangle hole_ = {};
 };
 

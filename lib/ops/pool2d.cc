@@ -14,7 +14,7 @@ Shape output_shape(const Shape& x, Pooling pooling, const Pool2dOptions& options
   DPTRAIN_CHECK(pooling == Pooling::max || options.padding == 0 || !options.ceil,
                 "pool2d: an average with padding {} and a ceiling", options.padding);
   const auto size = [&](int dimension) {
-    // How far the window can move.
+    // The distance over which the window can move.
     const int64_t span = x[dimension] + 2 * options.padding - options.kernel + (options.ceil ? options.stride - 1 : 0);
     DPTRAIN_CHECK(span >= 0, "pool2d: input {} is smaller than the window {}", x.text(), options.kernel);
     int64_t windows = span / options.stride + 1;
@@ -25,7 +25,7 @@ Shape output_shape(const Shape& x, Pooling pooling, const Pool2dOptions& options
   return {x[0], x[1], size(2), size(3)};
 }
 
-/// What a GPU leaves, see pool2d_cuda.cu.
+/// The tensors that a GPU returns, see pool2d_cuda.cu.
 Pool2dResult logged_forward(const Tensor& x, const Shape& shape, Pooling pooling) {
   Pool2dResult result{.y = Tensor::empty(x.device(), shape, {.dtype = x.dtype(), .layout = x.layout()}),
                       .workspace = {}};
@@ -39,7 +39,7 @@ Pool2dResult logged_forward(const Tensor& x, const Shape& shape, Pooling pooling
 Pool2dResult pool2d_forward(const Tensor& x, Pooling pooling, const Pool2dOptions& options) {
   Device& device = common_device("pool2d", {&x});
   const Shape shape = output_shape(x.shape(), pooling, options);
-  // A maximum's place in its window is a byte on a GPU.
+  // On a GPU a maximum's place in its window is stored in a byte.
   DPTRAIN_CHECK(device.kind() == DeviceKind::cpu || pooling == Pooling::average || options.kernel <= 16,
                 "pool2d: a window of {} on a GPU, of 16 at most", options.kernel);
   DPTRAIN_CHECK(!options.relu || (pooling == Pooling::max && options.kernel <= kLargestWindowOfPlaces),

@@ -21,7 +21,7 @@ struct Backward {
 
 dnnl::algorithm algorithm_of(Pooling pooling, const Pool2dOptions& options) {
   if (pooling == Pooling::max) return dnnl::algorithm::pooling_max;
-  // Without padding only a ceiling's overhang could be counted, and must not be.
+  // Without padding, only the area that a ceiling adds past the edge could be counted, and it must not be.
   return options.padding == 0 ? dnnl::algorithm::pooling_avg_exclude_padding
                               : dnnl::algorithm::pooling_avg_include_padding;
 }
@@ -65,12 +65,12 @@ Backward& backward_of(OneDnn& onednn, const TensorForm& x, const Shape& y, Pooli
   });
 }
 
-/// The samples that are pooled at once, and the bytes that they have of the workspace of maxima.
+/// Samples that are pooled at once, and their bytes in the workspace of maxima.
 struct Block {
   int64_t samples;
   int64_t workspace_bytes;
 
-  /// Of what begins at sample `begin`.
+  /// Returns the workspace of the block that begins at sample `begin`.
   Tensor workspace_of(const Tensor& workspace, int64_t begin) const {
     return workspace.part(begin / samples * workspace_bytes, DType::u8, {workspace_bytes});
   }
@@ -84,7 +84,7 @@ Block block_of(const Tensor& x, const Shape& y, Pooling pooling, const Pool2dOpt
   return {.samples = samples, .workspace_bytes = static_cast<int64_t>(forward.desc.workspace_desc().get_size())};
 }
 
-/// oneDNN's maxima are left with windows that are too large for ours.
+/// Whether our own max pooling is used; oneDNN's is left with the windows that are too large for ours.
 bool is_ours(Pooling pooling, const Pool2dOptions& options) {
   return pooling == Pooling::max && options.kernel <= kLargestWindowOfPlaces;
 }

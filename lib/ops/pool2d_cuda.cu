@@ -10,8 +10,8 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Sizes of a pooling, as kernels take them. I counts elements: 32 bits where they suffice, since a kernel divides by
-/// sizes for each element, and 64 bits cost several times as much.
+/// The sizes of a pooling, as kernels take them. The type I counts elements. It has 32 bits if they suffice: a kernel
+/// divides by sizes for each element, and 64 bits cost several times as much.
 template <class I>
 struct Windows {
   I samples;
@@ -21,9 +21,9 @@ struct Windows {
   __host__ __device__ I outputs() const { return samples * out_height.by() * out_width.by() * channels.by(); }
   __host__ __device__ I inputs() const { return samples * height.by() * width.by() * channels.by(); }
   __device__ bool inside(I h, I w) const { return h >= 0 && h < height.by() && w >= 0 && w < width.by(); }
-  /// Where the window of an output begins.
+  /// The input at which the window of an output begins.
   __device__ I begin(I out) const { return out * stride.by() - padding; }
-  /// The first output in whose window an input may lie.
+  /// The first output whose window may contain an input.
   __device__ I first_output(I in) const {
     const I before = in + padding - kernel + stride.by();
     return before < 0 ? 0 : stride.quotient(before);
@@ -31,7 +31,7 @@ struct Windows {
   __device__ I last_output(I in, I outputs) const { return min(stride.quotient(in + padding), outputs - 1); }
 };
 
-/// Where an element of an nhwc tensor is.
+/// The place of an element in an nhwc tensor.
 template <class I>
 struct Place {
   I n, h, w, c;
@@ -49,8 +49,8 @@ __device__ I offset(const Windows<I>& p, I n, I h, I w, I c) {
   return ((n * p.height.by() + h) * p.width.by() + w) * p.channels.by() + c;
 }
 
-/// How many cells an average divides by: all of the window with padding, those inside the image where a ceiling may
-/// overhang.
+/// The number of cells that an average divides by: with padding all cells of the window, without it those inside the
+/// image, as windows may overhang with Pool2dOptions::ceil.
 template <class I>
 __device__ float divisor(const Windows<I>& p, I h0, I w0) {
   if (p.padding > 0) return static_cast<float>(p.kernel * p.kernel);
@@ -70,7 +70,7 @@ __global__ void max_forward_kernel(Windows<I> p, const T* x, bool relu, T* y, ui
         const I h = h0 + u, w = w0 + v;
         if (!p.inside(h, w)) continue;
         const float value = to_float(x[offset(p, out.n, h, w, out.c)]);
-        // A NaN is the largest of all, so that it isn't lost.
+        // A NaN counts as the largest value, so that it isn't lost.
         if (value > best || value != value) best = value, place = u * p.kernel + v;
       }
     }
@@ -93,8 +93,8 @@ __global__ void average_forward_kernel(Windows<I> p, const T* x, T* y) {
   }
 }
 
-/// An input gathers from the windows that it lies in, row by row: no atomics, one order of sums. `places` is null for
-/// averages.
+/// Each input gathers from the windows that contain it, row by row. So there are no atomics, and sums have one order.
+/// `places` is null for averages.
 template <class T, class I>
 __global__ void backward_kernel(Windows<I> p, const T* incoming, const uint8_t* places, T* gradient) {
   for (I i = static_cast<I>(global_thread()); i < p.inputs(); i += static_cast<I>(global_threads())) {
@@ -116,7 +116,7 @@ __global__ void backward_kernel(Windows<I> p, const T* incoming, const uint8_t* 
   }
 }
 
-/// A thread a channel of a sample; neighbours are neighbouring channels, so that reads are coalesced.
+/// A thread takes a channel of a sample. Neighboring threads take neighboring channels, so that reads are coalesced.
 template <class T>
 __global__ void global_average_kernel(const T* x, T* y, int64_t samples, int64_t channels, int64_t positions) {
   const int64_t i = global_thread();
@@ -149,11 +149,11 @@ Windows<I> windows_of(const Shape& x, const Shape& y, const Pool2dOptions& o) {
           .padding = static_cast<int>(o.padding)};
 }
 
-/// Calls f(ElementType<T>(), ElementType<I>()) with the tensor's element type and the index for its pooling.
+/// Calls f(ElementType<T>(), ElementType<I>()) with the tensor's element type and the index type for its pooling.
 template <class F>
 void with_types(const Tensor& x, const F& f) {
   with_element_type(x, [&]<class T>(ElementType<T> type) {
-    // A grid's stride past the last element must fit, too.
+    // The index must also fit one stride of a grid past the last element.
     if (x.elements() < (int64_t{1} << 30))
       f(type, ElementType<int32_t>());
     else

@@ -6,17 +6,17 @@
 
 namespace dptrain::ops {
 
-// What PowerSGD's power iteration needs beside products of matrices (Vogels et al., "PowerSGD: practical low-rank
-// gradient compression for distributed optimization", 2019, algorithm 1). All f32 and plain, of any number of matrices
-// of any sizes at once, as each is small.
+// The steps of PowerSGD's power iteration other than products of matrices (Vogels et al., "PowerSGD: practical low-rank
+// gradient compression for distributed optimization", 2019, algorithm 1). All matrices are f32 and plain. A call takes
+// any number of them, of any sizes, because each is small.
 
-/// Makes the columns of each matrix [N, R] orthonormal, in place: modified Gram-Schmidt, from the first to the last, in
-/// double. A column that is all but 1e-6 of it a combination of those before it becomes zero; one that isn't finite
-/// becomes NaN.
+/// Makes the columns of each matrix [N, R] orthonormal, in place: modified Gram-Schmidt in double, from the first
+/// column to the last. A column becomes zero if all but 1e-6 of it is a combination of the columns before it. A column
+/// that isn't finite becomes NaN.
 void orthogonalize_columns(std::span<const Tensor> matrices);
 
-/// directions [R, M] = found [R, M], of each pair, but for rows of `found` that are zero or not finite: those stay as
-/// they are, as nothing could be found from them.
+/// Copies found [R, M] to directions [R, M] for each pair. Rows of `found` that are zero or not finite are skipped:
+/// nothing could be found from them, so these directions stay as they are.
 void renew_directions(std::span<const Tensor> directions, std::span<const Tensor> found);
 
 }  // namespace dptrain::ops

@@ -16,13 +16,14 @@ double product(const std::vector<double>& a, const std::vector<double>& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-/// What a column is to be multiplied by once others were taken out of it.
+/// Returns a column's factor after other columns were subtracted from it; arguments are its sums of squares before and
+/// after.
 double factor_of(double before, double after) {
   if (!std::isfinite(before)) return std::numeric_limits<double>::quiet_NaN();
   return has_vanished(before, after) ? 0 : 1 / std::sqrt(after);
 }
 
-/// By one thread: there are a few columns, as long as a weight has rows.
+/// Runs on one thread, since there are few columns, each as long as a weight has rows.
 void orthogonalize(const Tensor& matrix) {
   const int64_t rows = matrix.shape()[0], count = matrix.shape()[1];
   float* values = matrix.data<float>();

@@ -4,14 +4,14 @@
 #include "ops/power_iteration_cuda.h"
 #include "ops/vanished_column.h"
 
-// One block computes all columns of a matrix: they are few, and each needs those before it. A launch has as many blocks
-// as there are matrices: of R columns a block makes R (R + 3) / 2 sums one after the other, of some microseconds each,
-// which those of ResNet-18's 20 weights do side by side.
+// One block computes all columns of a matrix, as they are few and each needs those before it. A launch has as many
+// blocks as there are matrices. For R columns a block makes R (R + 3) / 2 sums one after the other, which take some
+// microseconds each. The blocks of ResNet-18's 20 weights make theirs side by side.
 
 namespace dptrain::ops::cuda {
 namespace {
 
-/// The sum of a block's numbers, in every thread.
+/// Returns the sum of a block's numbers to every thread.
 __device__ double sum_for_all(double own) {
   __shared__ double total;
   const double sum = sum_of_block(own);
@@ -28,7 +28,7 @@ __device__ double product(const double* a, const double* b, int64_t count) {
   return sum_for_all(own);
 }
 
-/// What a launch is told of its matrices, among a kernel's 4 KB of parameters.
+/// The most matrices of a launch, whose descriptions must fit in a kernel's 4 KB of parameters.
 constexpr int kMatrices = 64;
 
 struct Columns {
@@ -41,7 +41,7 @@ struct ColumnsOfAll {
   Columns of[kMatrices];
 };
 
-/// A block a matrix. A thread reads what it has written itself.
+/// A block takes a matrix. A thread reads nothing from `room` that another thread has written.
 __global__ void orthogonalize_kernel(const __grid_constant__ ColumnsOfAll all) {
   float* const matrix = all.of[blockIdx.x].matrix;
   double* const columns = all.of[blockIdx.x].room;
@@ -74,7 +74,7 @@ struct RowsOfAll {
   Rows of[kMatrices];
 };
 
-/// A block a row, of the matrix blockIdx.y.
+/// A block takes a row of the matrix blockIdx.y.
 __global__ void renew_kernel(const __grid_constant__ RowsOfAll all) {
   const int64_t length = all.of[blockIdx.y].length, row = blockIdx.x;
   if (row >= all.of[blockIdx.y].rows) return;
@@ -90,7 +90,7 @@ __global__ void renew_kernel(const __grid_constant__ RowsOfAll all) {
   for (int64_t i = threadIdx.x; i < length; i += kThreads) to[i] = from[i];
 }
 
-/// Calls give(first, count) for the matrices of each launch.
+/// Calls give(first, count) for each launch, which takes `count` matrices from `first` on.
 template <class Give>
 void by_launches(size_t matrices, const Give& give) {
   for (size_t first = 0; first < matrices; first += kMatrices)

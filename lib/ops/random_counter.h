@@ -4,7 +4,7 @@
 
 namespace dptrain::ops {
 
-/// What base/random.h's KeyedRandom is made from, and the upper half of its blocks' numbers.
+/// The numbers from which base/random.h's KeyedRandom is made, and the upper half of its blocks' numbers.
 struct RandomCounter {
   uint32_t key[2];
   uint32_t upper;

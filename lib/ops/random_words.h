@@ -8,18 +8,19 @@
 
 #include "ops/random_counter.h"
 
-// Many blocks of a KeyedRandom at once. For *_kernels.cc only: each instruction set gets its own, which no other file
-// can see.
+// Many blocks of a KeyedRandom at once. For *_kernels.cc only: each instruction set compiles its own copy, which no
+// other file sees.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// Blocks that are computed side by side.
+/// `count` in random_words must be a multiple of this.
 constexpr int64_t kRandomBlocks = 16;
 
-/// 32-bit numbers, each in the lower half of a 64-bit lane; what is in the upper halves is never read.
+/// 32-bit numbers, each in the lower half of a 64-bit lane. The upper halves are never read.
 #if defined(__AVX512F__)
-// Masked, of all lanes: GCC 12 takes the unmasked ones' own temporaries for uninitialized (GCC bug 105593).
+// The masked forms, with all lanes set: GCC 12 reports the unmasked ones' own temporaries as uninitialized (GCC bug
+// 105593).
 using Halves = __m512i;
 constexpr int kHalves = 8;
 inline Halves all(uint32_t value) { return _mm512_set1_epi64(value); }
@@ -28,14 +29,14 @@ inline Halves counted_from(uint64_t first) {
   return sum(_mm512_set1_epi64(static_cast<int64_t>(first)), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
 }
 inline Halves product(Halves a, Halves b) { return _mm512_maskz_mul_epu32(0xff, a, b); }
-/// By a shuffle, as products and shifts share a port.
+/// Uses a shuffle, because products and shifts share a port.
 inline Halves upper_of(Halves a) { return _mm512_maskz_shuffle_epi32(0xffff, a, _MM_PERM_DDBB); }
 inline Halves mixed(Halves a, Halves b, Halves c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }
-/// Both lower halves as one lane.
+/// Combines the lower halves of both into one lane.
 inline Halves joined(Halves lower, Halves upper) {
   return _mm512_mask_shuffle_epi32(lower, 0xaaaa, upper, _MM_PERM_CCAA);
 }
-/// The words of kHalves blocks, a vector for each of the four, block after block.
+/// Writes the words of kHalves blocks, block after block; `c` has one vector for each of the four words.
 inline void write_blocks(uint32_t* to, const Halves (&c)[4]) {
   const Halves first = joined(c[0], c[1]), second = joined(c[2], c[3]);
   _mm512_storeu_si512(to, _mm512_permutex2var_epi64(first, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), second));
@@ -52,11 +53,11 @@ inline Halves counted_from(uint64_t first) {
 inline Halves product(Halves a, Halves b) { return _mm256_mul_epu32(a, b); }
 inline Halves upper_of(Halves a) { return _mm256_srli_epi64(a, 32); }
 inline Halves mixed(Halves a, Halves b, Halves c) { return _mm256_xor_si256(_mm256_xor_si256(a, b), c); }
-/// Both lower halves as one lane.
+/// Combines the lower halves of both into one lane.
 inline Halves joined(Halves lower, Halves upper) {
   return _mm256_blend_epi32(lower, _mm256_slli_epi64(upper, 32), 0xaa);
 }
-/// The words of kHalves blocks, a vector for each of the four, block after block.
+/// Writes the words of kHalves blocks, block after block; `c` has one vector for each of the four words.
 inline void write_blocks(uint32_t* to, const Halves (&c)[4]) {
   const Halves first = joined(c[0], c[1]), second = joined(c[2], c[3]);
   const Halves even = _mm256_unpacklo_epi64(first, second), odd = _mm256_unpackhi_epi64(first, second);
@@ -78,7 +79,7 @@ inline void write_blocks(uint32_t* to, const Halves (&c)[4]) {
 }
 #endif
 
-/// The words of kGroups * kHalves blocks from number `first` on. Groups are computed side by side, which hides the
+/// Computes the words of kGroups * kHalves blocks from number `first` on. Groups are interleaved, which hides the
 /// latency of products.
 template <int kGroups>
 inline void random_groups(const RandomCounter& counter, uint64_t first, uint32_t* __restrict words) {
@@ -105,8 +106,8 @@ inline void random_groups(const RandomCounter& counter, uint64_t first, uint32_t
   for (int g = 0; g < kGroups; ++g) write_blocks(words + 4 * g * kHalves, c[g]);
 }
 
-/// The four words of each of `count` blocks from number `first` on, by philox4x32 as base/random.h has it. `count` is a
-/// multiple of kRandomBlocks.
+/// Computes the four words of each of `count` blocks from number `first` on, with philox4x32 as in base/random.h.
+/// `count` is a multiple of kRandomBlocks.
 inline void random_words(const RandomCounter& counter, uint64_t first, int64_t count, uint32_t* __restrict words) {
   int64_t block = 0;
   for (; block + 4 * kHalves <= count; block += 4 * kHalves)

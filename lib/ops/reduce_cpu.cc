@@ -10,7 +10,7 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Elements that are summed one after the other, in double; the sums of such runs are then added in order.
+/// Elements that are summed in sequence, in double; the sums of such runs are then added in order.
 constexpr int64_t kRun = 8192;
 
 }  // namespace

@@ -4,9 +4,9 @@
 
 namespace dptrain::ops::cpu {
 
-/// factor * (the sum of all elements), f32 [1].
+/// Returns factor * (the sum of all elements), f32 [1].
 Tensor scaled_sum(const Tensor& x, double factor);
-/// factor * value[0] at every element; type, shape and layout of `like`.
+/// Returns factor * value[0] at every element, in the type, shape and layout of `like`.
 Tensor spread(const Tensor& value, double factor, const TensorForm& like);
 
 }  // namespace dptrain::ops::cpu

@@ -4,9 +4,9 @@
 
 namespace dptrain::ops::cuda {
 
-/// factor * (the sum of all elements), f32 [1].
+/// Returns factor * (the sum of all elements), f32 [1].
 Tensor scaled_sum(const Tensor& x, double factor);
-/// factor * value[0] at every element; type, shape and layout of `like`.
+/// Returns a tensor of the type, shape and layout of `like` whose elements are all factor * value[0].
 Tensor spread(const Tensor& value, double factor, const TensorForm& like);
 
 }  // namespace dptrain::ops::cuda

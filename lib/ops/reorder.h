@@ -4,14 +4,15 @@
 
 namespace dptrain::ops {
 
-/// The same logical values in another layout; `x` itself where it has that layout already.
+/// Returns the same logical values in another layout; `x` itself if it has that layout already.
 Tensor reorder(const Tensor& x, Layout layout, MemoryPurpose purpose = MemoryPurpose::activations);
 
-/// The same with another element type, rounded to nearest where that holds less; `x` itself where both are as asked.
-/// f32 and bf16, and on a GPU f16.
+/// Returns the same logical values with the element type and layout of `options`, rounded to nearest if the type is
+/// less precise. Returns `x` itself if both match already. Types are f32 and bf16, and on a GPU f16.
 Tensor converted(const Tensor& x, const TensorOptions& options);
 
-/// Writes the logical values of `from` into `to`, whatever the two layouts and element types. Same shape and device.
+/// Writes the logical values of `from` to `to`, whatever their layouts and element types. Both have the same shape and
+/// device.
 void reorder_into(const Tensor& from, const Tensor& to);
 
 }  // namespace dptrain::ops

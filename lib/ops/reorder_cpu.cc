@@ -13,9 +13,9 @@ namespace {
 
 bool of_weights(Layout layout) { return layout == Layout::oihw8i8o || layout == Layout::oihw16i16o; }
 
-/// Between f32 and bf16, of one layout.
+/// Converts between f32 and bf16 in the same layout.
 void convert(const Tensor& from, const Tensor& to) {
-  // Elements below which another thread costs more than it brings.
+  // Below this many elements another thread costs more than it saves.
   constexpr int64_t kGrain = 16384;
   DPTRAIN_CHECK((from.dtype() == DType::f32 && to.dtype() == DType::bf16) ||
                     (from.dtype() == DType::bf16 && to.dtype() == DType::f32),
@@ -28,7 +28,7 @@ void convert(const Tensor& from, const Tensor& to) {
   });
 }
 
-/// Of f32.
+/// Changes the layout of f32.
 void change_layout(const Tensor& from, const Tensor& to) {
   OneDnn& onednn = OneDnn::of(from.device());
   onednn.reorder(onednn.memory(onednn_desc(from), from), onednn.memory(onednn_desc(to), to));
@@ -40,7 +40,7 @@ void reorder_into(const Tensor& from, const Tensor& to) {
   if (from.layout() == to.layout()) return convert(from, to);
   if (from.dtype() == DType::f32 && to.dtype() == DType::f32) return change_layout(from, to);
   const int64_t samples = from.shape()[0];
-  // Blocks of weights span several of what would be samples.
+  // Blocks of weights span several rows of the first dimension, so weights can't be converted part by part.
   const bool whole = of_weights(from.layout()) || of_weights(to.layout());
   const int64_t step = whole ? samples : std::min(samples_at_once(from), samples_at_once(to));
   for (int64_t begin = 0; begin < samples; begin += step) {

@@ -8,7 +8,7 @@ constexpr int kTile = 32;
 constexpr int kRows = 8;
 
 /// Transposes `batch` matrices of rows x columns by tiles in shared memory, so that reads and writes are both
-/// coalesced. The tile has a column more than it needs: a column of it then lies in 32 different banks.
+/// coalesced. The tile has one column more than it needs, so that the elements of a column are in 32 different banks.
 template <class F, class T>
 __global__ void transpose_kernel(const F* from, T* to, int64_t batch, int64_t rows, int64_t columns) {
   __shared__ float tile[kTile][kTile + 1];
@@ -35,7 +35,7 @@ __global__ void convert_kernel(const F* from, T* to, int64_t count) {
 template <class F, class T>
 void reorder_as(const Tensor& from, const Tensor& to) {
   const Shape& shape = from.shape();
-  // One channel or one position lies the same in both layouts.
+  // With one channel or one position, both layouts are the same in memory.
   const bool alike = from.layout() == to.layout() || shape[1] == 1 || shape[2] * shape[3] == 1;
   if (alike) {
     launch("convert", to, blocks_for(to, to.elements()), kThreads, convert_kernel<F, T>, from.data<F>(), to.data<T>(),

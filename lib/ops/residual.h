@@ -4,16 +4,16 @@
 
 namespace dptrain::ops {
 
-// Error feedback (Seide et al., "1-bit stochastic gradient descent", 2014; Karimireddy et al., 2019): what a lossy
-// message left out of a step's gradients is kept, and joins the next step's. All tensors are f32 of one shape and
-// layout. `scale`, f32 [1] or undefined for 1, is what gradients are multiplied by at the moment, in fp16; what is kept
-// isn't, so that it outlives a change.
+// Error feedback (Seide et al., "1-bit stochastic gradient descent", 2014; Karimireddy et al., 2019). The part of a
+// step's gradients that a lossy message left out is kept and added to the next step's gradients. All tensors are f32 of
+// one shape and layout. `scale`, f32 [1] or undefined for 1, is the current loss scale of fp16 gradients. The residual
+// is kept unscaled, so that it survives a change of the scale.
 
-/// residual = scale * residual + gradients: what there is to be sent.
+/// residual = scale * residual + gradients: the values to send.
 void take_up_residual(const Tensor& residual, const Tensor& gradients, const Tensor& scale = {});
 
-/// residual = (residual - sent) / scale: what stays. Where that isn't finite, as the gradients weren't, nothing counts
-/// as sent, and an infinity or a NaN that was to be sent is dropped.
+/// residual = (residual - sent) / scale: the values that weren't sent. If the difference isn't finite, because the
+/// gradients weren't, nothing counts as sent, and an infinity or NaN that was to be sent is dropped.
 void leave_residual(const Tensor& residual, const Tensor& sent, const Tensor& scale = {});
 
 }  // namespace dptrain::ops

@@ -6,7 +6,7 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Elements below which another thread costs more than it brings.
+/// Below this many elements another thread costs more than it saves.
 constexpr int64_t kGrain = 16384;
 
 float number(const Tensor& scale) { return scale.defined() ? *scale.data<float>() : 1.f; }

@@ -1,7 +1,7 @@
 #include "ops/cuda_kernels.h"
 #include "ops/residual_cuda.h"
 
-// Bound by memory: 12 bytes an element.
+// Bound by memory: 12 bytes per element.
 
 namespace dptrain::ops::cuda {
 namespace {

@@ -7,15 +7,15 @@
 
 namespace dptrain::ops {
 
-// A window of an image, scaled up to its size, in whole numbers throughout, so that hosts and GPUs come to the same
-// bytes.
+// A window of an image, scaled up to the image's size. All arithmetic is in whole numbers, so that hosts and GPUs
+// compute the same bytes.
 
-/// Which windows are drawn, as fractions of 2^16.
+/// The range from which windows are drawn; all numbers are fractions of 2^16.
 struct CropRange {
-  uint32_t least_area = 0;  ///< of the image's
+  uint32_t least_area = 0;  ///< share of the image's area
   uint32_t most_area = 0;
   uint32_t least_ratio = 0;  ///< width over height
-  uint32_t doublings = 0;    ///< log2(the largest ratio / the least)
+  uint32_t doublings = 0;    ///< log2(the largest ratio / the least ratio)
 };
 
 struct CropWindow {
@@ -25,7 +25,7 @@ struct CropWindow {
   int32_t width = 0;
 };
 
-/// The integer square root, rounded down, of what has one under 2^16.
+/// The integer square root, rounded down, for values whose root is below 2^16.
 constexpr uint32_t square_root(uint64_t value) {
   uint32_t root = 0;
   for (uint32_t bit = 1u << 15; bit != 0; bit >>= 1)
@@ -33,14 +33,14 @@ constexpr uint32_t square_root(uint64_t value) {
   return root;
 }
 
-/// The integer nearest to the square root of value / 2^16, of values under 2^46.
+/// The integer nearest to the square root of value / 2^16, for values below 2^46.
 constexpr int32_t nearest_root(uint64_t value) {
-  return static_cast<int32_t>((square_root(value >> 14) + 1) / 2);  // of four times as much
+  return static_cast<int32_t>((square_root(value >> 14) + 1) / 2);  // the root of four times the value
 }
 
-/// 2^(exponent / 2^16) as a fraction of 2^16, within 2^-15 of it; the exponent is under 2^20.
+/// 2^(exponent / 2^16) as a fraction of 2^16, within 2^-15 of it, for exponents below 2^20.
 constexpr uint64_t power_of_two(uint32_t exponent) {
-  // The Taylor series of 2^x for 0 <= x < 1, by Horner's rule: ln(2)^k / k! as fractions of 2^30.
+  // The Taylor series of 2^x for 0 <= x < 1, by Horner's rule, with ln(2)^k / k! as fractions of 2^30.
   constexpr uint64_t kTerms[] = {165'394, 1'431'680, 10'327'387, 59'597'083, 257'941'248, 744'261'118, 1'073'741'824};
   const uint64_t x = exponent & 0xffff;
   uint64_t sum = 0;
@@ -48,9 +48,9 @@ constexpr uint64_t power_of_two(uint32_t exponent) {
   return (sum >> 14) << (exponent >> 16);
 }
 
-/// torchvision's RandomResizedCrop: of an area that is uniform in its range and a ratio whose logarithm is, anywhere
-/// in the image; after ten such that don't fit in it, the largest in its middle whose ratio is in the range. Blocks of
-/// random words from `block` on, 16 apart.
+/// Draws a window like torchvision's RandomResizedCrop. The area is uniform in its range, the ratio's logarithm is
+/// uniform in its range, and the place in the image is uniform. If ten such windows don't fit in the image, the result
+/// is the largest centered window with a ratio in the range. Uses blocks of random words from `block` on, 16 apart.
 constexpr CropWindow draw_window(const CropRange& range, const ImageSize& size, const KeyedRandom& random,
                                  uint64_t block) {
   const auto width = static_cast<uint64_t>(size.width), height = static_cast<uint64_t>(size.height);
@@ -80,19 +80,20 @@ constexpr CropWindow draw_window(const CropRange& range, const ImageSize& size, 
   return window;
 }
 
-/// The two neighbours, on one side of an image, that a scaled pixel is a mean of.
+/// The two neighbors along one axis of an image whose weighted mean is a scaled pixel.
 struct Neighbours {
-  /// Of the weights: as many as leave room for a byte and a sign. Pillow's.
+  /// Bits of the weights: as many as leave room for a byte and a sign, as in Pillow.
   static constexpr int kBits = 22;
 
   int32_t first = 0;
   int32_t second = 0;
   int32_t second_share = 0;  ///< of 1 << kBits
 
-  /// Of pixel `at` of `to`, of a side of `from` pixels, no more, which begin with pixel `begin`.
+  /// Returns the neighbors of pixel `at` on a side of `to` pixels, scaled from `from` pixels (no more than `to`) that
+  /// begin at pixel `begin`.
   static constexpr Neighbours of(int32_t at, int32_t to, int32_t begin, int32_t from) {
-    // The pixel's centre lies (2 at + 1) from / (2 to) along the side, and that of pixel k at k + 1/2.
-    const int64_t place = int64_t{2 * at + 1} * from - to;  // times 1 / (2 to), from the first one's centre
+    // The pixel's center is at (2 at + 1) from / (2 to) along the side; the center of pixel k is at k + 1/2.
+    const int64_t place = int64_t{2 * at + 1} * from - to;  // times 1 / (2 to), from the first pixel's center
     if (place <= 0) return {begin, begin, 0};
     const int64_t first = place / (2 * int64_t{to}), rest = place % (2 * int64_t{to});
     if (first >= from - 1) return {begin + from - 1, begin + from - 1, 0};

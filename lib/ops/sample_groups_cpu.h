@@ -10,11 +10,12 @@
 
 namespace dptrain::ops::cpu {
 
-/// How samples are shared out: groups that are computed at once, of one or two vectors with a sample a lane.
+/// How samples are divided into groups that are computed at once. A group is one or two vectors with one sample per
+/// lane.
 struct SampleGroups {
   SampleGroups(const Device& device, int64_t count_of_samples) : samples(count_of_samples) {
     const auto rounds = [&](int64_t of) { return parts(parts(samples, of * kernels.lanes), device.threads()) * of; };
-    // Two make more of each weight that is read.
+    // Two vectors use each loaded weight twice.
     vectors = rounds(2) <= rounds(1) ? 2 : 1;
     lanes = vectors * kernels.lanes;
     count = parts(samples, lanes);
@@ -27,19 +28,20 @@ struct SampleGroups {
   int64_t samples, vectors, lanes, count;
 };
 
-/// Workspace of `parts` pieces of so many numbers each.
+/// Workspace of `parts` pieces with `numbers` numbers each.
 inline Tensor sample_scratch(Device& device, int64_t parts, int64_t numbers) {
   return Tensor::empty(device, {parts, numbers}, {.purpose = MemoryPurpose::workspace});
 }
 
-/// A plain weight [O, C, U, V] as [O, U, V, C], or turned as [C, U, V backwards, O].
+/// Returns a plain weight [O, C, U, V] as [O, U, V, C], or if `turned` as [C, U, V, O] with U and V reversed.
 Tensor packed_by_pixel(const Tensor& weight, bool turned);
 
-/// What the threads summed up of the gradients of a weight [O, C, U, V] and its bias, each of its part of the samples.
+/// The gradients of a weight [O, C, U, V] and its bias that the threads have summed up, each over its part of the
+/// samples.
 struct WeightSums {
-  const Tensor& memory;             ///< [parts, ..]: a part begins with [O, U, V, C]
+  const Tensor& memory;             ///< [parts, ..]; each part begins with [O, U, V, C]
   const std::vector<double>& bias;  ///< [parts, O]
-  int64_t of_output, of_row;        ///< from an output's sums, or a window's row, to the next
+  int64_t of_output, of_row;        ///< distance between outputs' sums, and between a window's rows
 };
 
 /// Adds up the parts in order and writes the gradients.

@@ -12,13 +12,13 @@ namespace {
 using Vector = Register;
 using Places = Lanes<kRegisterLanes>::Places;
 
-/// Rows of tiles that are about equal, as a small one leaves its sums waiting for each other.
+/// Returns rows per tile so that tiles are about equal: in a small tile the sums would wait for each other.
 int64_t rows_of_tile(int64_t rows) {
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
   return (rows + tiles - 1) / tiles;
 }
 
-/// R rows by V vectors of samples.
+/// Computes R rows by V vectors of samples.
 template <int R, int V>
 [[gnu::noinline]] void multiply_tile(const SampleProduct& p, int64_t row, int64_t pixel) {
   Vector sums[R][V];
@@ -108,8 +108,8 @@ void gather(const float* from, int64_t stride, int64_t samples, int64_t length, 
   }
 }
 
-/// Calls block(i) for blocks of `at_once` of [0, length), of which the last may begin in the one before it; or of less
-/// than one block, rest(i) for all.
+/// Calls block(i) for blocks of `at_once` that cover [0, length); the last one may begin inside the one before it. If
+/// `length` is less than a block, calls rest(i) for each i instead.
 template <class Block, class Rest>
 void for_blocks(int64_t length, int64_t at_once, const Block& block, const Rest& rest) {
   if (length < at_once) {
@@ -140,7 +140,7 @@ void scatter(const float* from, int64_t samples, int64_t length, int64_t vectors
   }
 }
 
-/// Four bytes of each lane as the bits of a number.
+/// Packs four rows of places, one byte each, into each lane's 32 bits.
 Vector four_rows(const uint8_t* from, int64_t lanes) {
   Places rows[4];
   for (int r = 0; r < 4; ++r) rows[r] = load_bytes<kRegisterLanes>(from + r * lanes);
@@ -171,7 +171,7 @@ void scatter_places(const uint8_t* from, int64_t samples, int64_t length, int64_
   }
 }
 
-/// R outputs by V vectors of a window's row.
+/// Adds up R outputs by V vectors of a window's row.
 template <int R, int V>
 [[gnu::noinline]] void add_tile(const WindowSums& p, const float* x, const float* y, float* to, int64_t to_stride) {
   Vector sums[R][V];

@@ -11,7 +11,7 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Elements below which another thread costs more than it brings.
+/// Below this many elements another thread costs more than it saves.
 constexpr int64_t kGrain = 16384;
 
 HalfRange range_of(const Tensor& bound) { return half_range(std::bit_cast<uint32_t>(*bound.data<float>())); }
@@ -20,7 +20,7 @@ HalfRange range_of(const Tensor& bound) { return half_range(std::bit_cast<uint32
 
 Tensor largest_magnitude(const Tensor& values) {
   const Tensor largest = Tensor::empty(values.device(), {1}, {.purpose = MemoryPurpose::workspace});
-  // As whole numbers, which magnitudes are in the order of, NaNs last.
+  // Magnitudes are compared as integers, which have the same order, with NaNs last.
   std::vector<int32_t> of_parts(static_cast<size_t>(values.device().threads()));
   parallel_parts(values.device(), values.storage_elements(), kGrain, [&](int64_t part, int64_t begin, int64_t end) {
     const float* from = values.data<float>();

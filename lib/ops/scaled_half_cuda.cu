@@ -3,12 +3,13 @@
 #include "ops/scaled_half_cuda.h"
 #include "ops/warp_cuda.h"
 
-// Bound by memory: 4 bytes an element to find the largest, 6 to scale.
+// Bound by memory: 4 bytes per element to find the largest, 6 to scale.
 
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Magnitudes as whole numbers, which are in their order, NaNs last; the largest doesn't depend on who comes first.
+/// Finds the largest magnitude. It compares the bits of magnitudes as whole numbers, which have the same order, with
+/// NaNs last. The result doesn't depend on the order of the threads.
 __global__ void largest_kernel(const float* values, int64_t count, unsigned* largest) {
   unsigned own = 0;
   for (int64_t i = global_thread(); i < count; i += global_threads()) {

@@ -11,17 +11,17 @@ struct SgdOptions {
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
-  /// bf16, or on a GPU f16, in the shape of the weights, written with their new values.
+  /// Receives the updated weights in half precision: bf16, or f16 on a GPU, in the shape of the weights.
   Tensor copy = {};
   UpdateControl control = {};
-  UpdateGroups groups = {};  ///< of the weights; the factors are of learning_rate and weight_decay
+  UpdateGroups groups = {};  ///< of the weights; the factors multiply learning_rate and weight_decay
 };
 
 /// One step of stochastic gradient descent over all weights at once, as PyTorch defines it:
 ///   g = gradient + weight_decay * weight;  velocity = momentum * velocity + g
 ///   weight -= learning_rate * (nesterov ? g + momentum * velocity : velocity)
-/// weights, gradients: flat and of equal length; velocity: the same, or undefined where momentum is 0. A gradient
-/// factor is multiplied into `gradients` on CPU workers.
+/// weights, gradients: flat and of equal length; velocity: likewise, or undefined if momentum is 0. CPU workers
+/// multiply a gradient factor into `gradients`.
 void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options);
 
 }  // namespace dptrain::ops

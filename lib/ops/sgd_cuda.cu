@@ -2,8 +2,8 @@
 #include "ops/sgd_update_cuda.h"
 #include "ops/update_cuda.h"
 
-// One launch over all parameters. Bytes a weight: reads 4 (weight) + 4 (gradient) [+ 4 (velocity)], writes 4 [+ 4] and
-// 2 for a half precision copy.
+// One launch over all parameters. Bytes per weight: it reads 4 (weight) + 4 (gradient) [+ 4 (velocity)], and writes 4
+// [+ 4], and 2 more for a half precision copy.
 
 namespace dptrain::ops::cuda {
 namespace {

@@ -6,7 +6,7 @@
 
 namespace dptrain::ops::cuda {
 
-/// The numbers of a step for weights that are updated alike.
+/// The learning rate and weight decay of weights that are updated alike.
 struct SgdRates {
   float rate;
   float decay;
@@ -16,7 +16,8 @@ struct SgdUpdate {
   float momentum;
   bool nesterov;
 
-  /// The same contractions as the CPU's kernels: a product that is added is one fma.
+  /// Updates one weight. It fuses as the CPU's kernels do: a product that is added is one fma. `velocity` is null
+  /// without momentum.
   __device__ void apply(const SgdRates& own, float& weight, float gradient, float* velocity) const {
     const float g = fmaf(own.decay, weight, gradient);
     if (velocity == nullptr) {
@@ -28,7 +29,7 @@ struct SgdUpdate {
   }
 };
 
-/// Of V weights from `at` on. `Copy` is the type of the copy that operators read; float where there is none.
+/// Updates V weights from `at` on. `Copy` is the type of the copy that operators read, or float if there is no copy.
 template <int V, class Copy>
 __device__ void update_sgd_pack(int64_t at, float* weights, const float* gradients, float* velocities, Copy* copies,
                                 const SgdUpdate& step, const SgdRates& own, float gradient_factor) {

@@ -5,16 +5,18 @@
 #include "ops/vector_lanes.h"
 
 // Products of matrices that fit the second-level cache, on the calling thread. For *_kernels.cc only: each instruction
-// set gets its own, which no other file can see.
+// set compiles its own copy, which no other file sees.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-// A tile of the result is kept in registers: on AVX-512 24 of 32, on lesser machines 12 of 16, which leaves two for a
-// row of the right matrix and one for a number of the left. That many independent sums hide the latency of an addition.
+// A tile of the result is kept in registers: 24 of 32 on AVX-512, and 12 of 16 on machines without it. The rest has
+// room for two registers of the right matrix's row and one for a number of the left. That many independent sums hide
+// the latency of an addition.
 constexpr int kTileRows = kRegisterLanes == 16 ? 12 : 6;
 
-/// The right matrix is read in panels of this many columns, each [depth, kPanel]: a tile then reads it straight on.
+/// The right matrix is read in panels of this many columns, each [depth, kPanel], so that a tile reads memory
+/// sequentially.
 constexpr int64_t kPanel = 2 * kRegisterLanes;
 
 inline int64_t whole_panels(int64_t columns) { return (columns + kPanel - 1) / kPanel * kPanel; }
@@ -36,7 +38,7 @@ inline void pack_rows(const float* from, int64_t row_stride, int64_t rows, int64
   }
 }
 
-/// Packs its transpose: the rows at `from` become columns.
+/// Packs the transpose of the matrix at `from`: its rows become columns.
 inline void pack_columns(const float* from, int64_t row_stride, int64_t rows, int64_t columns,
                          float* __restrict panels) {
   for (int64_t row = 0; row < rows; row += kPanel) {
@@ -63,8 +65,8 @@ inline void pack_columns(const float* from, int64_t row_stride, int64_t rows, in
   }
 }
 
-/// c = a * b, or c += a * b. a(i, k) lies at a + i * a_row + k * a_depth, so that it may be read transposed; b in
-/// panels; c(i, j) at c + i * c_row + j, where whole panels of columns are written.
+/// Computes c = a * b, or c += a * b. a(i, k) is at a + i * a_row + k * a_depth, so that `a` can be read transposed. b
+/// is in panels. c(i, j) is at c + i * c_row + j; whole panels of columns are written.
 struct SmallProduct {
   int64_t rows, columns, depth;
   const float* a;
@@ -102,7 +104,7 @@ inline void multiply_tile(const SmallProduct& p, int64_t row, int64_t column) {
   }
 }
 
-/// A tile of `rows` rows, at most R.
+/// Computes a tile of `rows` rows, at most R.
 template <int R>
 inline void multiply_rest(const SmallProduct& p, int64_t row, int64_t column, int64_t rows) {
   if constexpr (R > 1)

@@ -6,12 +6,12 @@
 #include "ops/warp_cuda.h"
 
 // Radix sort, least significant digit first (Knuth, The Art of Computer Programming 3, 5.2.5). A pass keeps the order
-// of equal digits, so that after the last one the positions are in order of the ids. Of a pass
-//   count     how often each digit occurs in each tile of positions,
-//   scan      where each tile's positions of each digit begin: by digits, and of one digit by tiles,
-//   scatter   moves them there.
-// Within a tile a warp has a run of neighbouring positions, which it takes 32 at a time: lanes of one digit find each
-// other by ballots, and their first one counts them in the warp's own column of counts.
+// of equal digits, so that after the last pass the positions are in the order of the ids. A pass has three kernels:
+//   count     counts how often each digit occurs in each tile of positions,
+//   scan      finds where each tile's positions of each digit begin: digit by digit, and within a digit tile by tile,
+//   scatter   moves the positions there.
+// Within a tile a warp has a run of neighboring positions, which it takes 32 at a time. Lanes with the same digit find
+// each other by ballots, and the first of them counts them in the warp's own counts.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -34,7 +34,8 @@ struct Pass {
   __device__ int64_t place(int round) const {
     return int64_t{blockIdx.x} * kTile + threadIdx.y * kRunOfWarp + round * 32 + threadIdx.x;
   }
-  /// The lanes of the warp whose place has the same digit, and this one's place is one. Called by all lanes.
+  /// The lanes whose place exists and has the same digit; none if this lane's place doesn't exist. All lanes must call
+  /// it.
   __device__ unsigned alike(int digit, bool is_there) const {
     unsigned lanes = __ballot_sync(kAllLanes, is_there);
     for (int bit = 0; bit < bits; ++bit) {
@@ -49,7 +50,7 @@ struct Pass {
   __device__ int thread() const { return static_cast<int>(threadIdx.y * 32 + threadIdx.x); }
 };
 
-/// counts[digit]: how often it occurs in the warp's run. Called by all threads of the block.
+/// counts[warp][digit] = how often the digit occurs in the warp's run. All threads of the block must call it.
 __device__ void count_of_warps(const Pass& p, int (*counts)[kDigits]) {
   for (int digit = static_cast<int>(threadIdx.x); digit < kDigits; digit += 32) counts[threadIdx.y][digit] = 0;
   __syncwarp();
@@ -64,7 +65,7 @@ __device__ void count_of_warps(const Pass& p, int (*counts)[kDigits]) {
   __syncthreads();
 }
 
-/// counts[digit * tiles + tile]
+/// counts[digit * tiles + tile] = how often the digit occurs in the tile.
 __global__ void count_kernel(Pass p, int32_t* counts) {
   __shared__ int of_warps[kWarps][kDigits];
   count_of_warps(p, of_warps);
@@ -73,7 +74,8 @@ __global__ void count_kernel(Pass p, int32_t* counts) {
   counts[p.thread() * p.tiles + blockIdx.x] = sum;
 }
 
-/// Each number becomes the sum of those before it. One block of kThreads, each of which has a run of the numbers.
+/// Each number becomes the sum of those before it. One block of kThreads threads, each of which has a run of the
+/// numbers.
 __global__ void scan_kernel(int32_t* numbers, int64_t count) {
   __shared__ int32_t sums[kThreads];
   const int64_t run = (count + kThreads - 1) / kThreads, begin = threadIdx.x * run;
@@ -99,7 +101,7 @@ __global__ void scan_kernel(int32_t* numbers, int64_t count) {
 __global__ void scatter_kernel(Pass p, const int32_t* begins, int32_t* ids, int32_t* positions) {
   __shared__ int next[kWarps][kDigits];
   count_of_warps(p, next);
-  // Where each warp's positions of a digit begin.
+  // In `next`, counts become the places where each warp's positions of a digit begin.
   int begin = begins[p.thread() * p.tiles + blockIdx.x];
   for (int warp = 0; warp < kWarps; ++warp) {
     const int count = next[warp][p.thread()];
@@ -138,7 +140,7 @@ SortedPositions sort_by_id(const Tensor& ids, int64_t bound) {
   const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(bound - 1))));
   const int passes = (bits + kDigitBits - 1) / kDigitBits;
   for (int pass = 0; pass < passes; ++pass) {
-    // As many bits in each.
+    // The passes have equally many bits, or differ by one.
     const int begin = bits * pass / passes, end = bits * (pass + 1) / passes;
     const Pass p{.ids = from.sorted.data<int32_t>(),
                  .positions = data_or_null<int32_t>(from.order),
@@ -152,7 +154,7 @@ SortedPositions sort_by_id(const Tensor& ids, int64_t bound) {
     launch("scatter digits", ids, blocks, block_of_warps(), scatter_kernel, p, counts.data<int32_t>(),
            to.sorted.data<int32_t>(), to.order.data<int32_t>());
     if (pass + 1 == passes) break;
-    // The ids themselves are left as they are.
+    // The caller's ids must stay as they are, so later passes use spare memory.
     if (pass == 0) spare = {.order = numbers(count), .sorted = numbers(count)};
     from = std::exchange(to, std::exchange(spare, to));
   }

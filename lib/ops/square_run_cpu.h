@@ -7,15 +7,15 @@
 
 namespace dptrain::ops::cpu {
 
-/// The exact sum of the squares of some values, by one thread.
+/// The exact sum of the squares of some values, added by one thread.
 struct SquareRun {
   SquareDigits digits;
-  uint32_t largest = 0;  ///< the bits of the largest magnitude; the digits mean nothing where it isn't finite
+  uint32_t largest = 0;  ///< bits of the largest magnitude; if it isn't finite, the digits mean nothing
 
   void add(const float* x, int64_t count);
 };
 
-/// Adds them to a sum's numbers, in any order.
+/// Adds the runs to a sum's numbers. Their order doesn't matter.
 void add_runs(std::span<const SquareRun> runs, double* sum);
 
 }  // namespace dptrain::ops::cpu

@@ -3,15 +3,16 @@
 #include "ops/block_sum_cuda.h"
 #include "ops/square_digits.h"
 
-// Exact sums of squares by blocks of threads: whole numbers, which have the same sum in any order. A block's digits lie
-// by themselves, and another block adds them up. For .cu files only.
+// Exact sums of squares by blocks of threads. They are sums of whole numbers, which are the same in any order. Each
+// block writes digits of its own, and another block adds them up. For .cu files only.
 
 namespace dptrain::ops::cuda {
 
-inline constexpr int kEach = static_cast<int>(kRun) / kThreads;  ///< values of a thread
-inline constexpr int kInfinite = 1, kNan = 2;                    ///< what stands in place of kNotFinite, by blocks
+inline constexpr int kEach = static_cast<int>(kRun) / kThreads;  ///< values per thread
+inline constexpr int kInfinite = 1, kNan = 2;                    ///< what a block writes at kNotFinite
 
-/// A block adds squares of f32 that store like exponents together: of 32, so that a sum of 2^13 has 123 bits.
+/// A block adds up the squares of f32 values whose stored exponents are in the same window of 32 exponents. A sum of
+/// 2^13 of them has 123 bits.
 inline constexpr int kExponents = 32, kWindows = 8;
 inline constexpr unsigned kInfiniteSeen = 1u << kWindows, kNanSeen = 2u << kWindows;
 
@@ -31,7 +32,7 @@ struct Magnitude {
 
   __device__ explicit Magnitude(float value) { bits = __float_as_uint(value) & 0x7fffffffu; }
   __device__ int exponent() const { return bits >> 23 > 1 ? static_cast<int>(bits >> 23) : 1; }
-  /// The window that its square is added in, as a bit, or what it is in place of a number.
+  /// Returns the window of the value's square as a bit, a flag if the value isn't finite, or 0 if it is zero.
   __device__ unsigned seen() const {
     if (bits == 0) return 0;
     if (bits >= 0x7f800000u) return bits == 0x7f800000u ? kInfiniteSeen : kNanSeen;
@@ -44,7 +45,7 @@ struct Magnitude {
   }
 };
 
-/// The numbers of a block's threads, of which thread 0 gets what all come to.
+/// Adds up the numbers of a block's threads. Thread 0 gets the sum.
 __device__ inline Wide sum_of_block(const Wide& own) {
   __shared__ uint64_t low[kThreads], high[kThreads];
   __syncthreads();
@@ -70,8 +71,8 @@ __device__ inline unsigned seen_by_block(unsigned own) {
   return seen;
 }
 
-/// The sum of the squares of a block's values, of which each of kThreads threads has some, 0 for none. run:
-/// kSquareSumNumbers.
+/// Writes the sum of the squares of a block's values to `run`, kSquareSumNumbers numbers. Each of the kThreads threads
+/// has some of the values, and 0 for missing ones.
 __device__ inline void write_square_run(const float (&own)[kEach], int64_t* run) {
   unsigned seen = 0;
 #pragma unroll
@@ -100,8 +101,8 @@ __device__ inline void write_square_run(const float (&own)[kEach], int64_t* run)
   run[kNotFinite] = ((seen & kInfiniteSeen) != 0 ? kInfinite : 0) | ((seen & kNanSeen) != 0 ? kNan : 0);
 }
 
-/// Adds every `stride`-th run from `begin` on to a sum's numbers. A block of kRows * kSquareSumNumbers threads calls
-/// it, one for each number of every kRows-th of those.
+/// Adds the runs `stride * i`, for i from `begin` to before `end`, to a sum's numbers. A block of kRows *
+/// kSquareSumNumbers threads must call it: each thread adds up one number of every kRows-th of these runs.
 template <int kRows>
 __device__ void add_up_runs(const int64_t* runs, int64_t begin, int64_t end, int64_t stride, double* sum) {
   __shared__ int64_t rows[kRows][kSquareSumNumbers];

@@ -11,7 +11,7 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Elements of a thread at a time.
+/// Elements that a thread sums at a time.
 constexpr int64_t kElementsOfRun = 16 * kSquareBlock;
 constexpr uint32_t kInfinityBits = 0x7f800000;
 

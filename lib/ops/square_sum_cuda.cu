@@ -1,12 +1,12 @@
 #include "ops/square_run_cuda.h"
 #include "ops/square_sum_cuda.h"
 
-// Reads 4 bytes a value.
+// Reads 4 bytes per value.
 
 namespace dptrain::ops::cuda {
 namespace {
 
-/// runs: kSquareSumNumbers of each block.
+/// Writes kSquareSumNumbers numbers of each block to `runs`.
 __global__ void squares_kernel(const float* values, int64_t count, int64_t* runs) {
   const int64_t begin = blockIdx.x * kRun + threadIdx.x;
   float own[kEach];
@@ -20,7 +20,7 @@ __global__ void squares_kernel(const float* values, int64_t count, int64_t* runs
 
 constexpr int kRowsOfAll = 64;
 
-/// One block.
+/// A launch has one block.
 __global__ void __launch_bounds__(kRowsOfAll* kSquareSumNumbers)
     add_runs_kernel(const int64_t* runs, int64_t count, double* sum) {
   add_up_runs<kRowsOfAll>(runs, 0, count, 1, sum);

@@ -2,41 +2,41 @@
 
 #include "ops/vector_lanes.h"
 
-// Compiled once for each instruction set, see cmake/DptrainKernels.cmake. However wide its vectors are, the sum is the
-// same, as it is exact.
+// Compiled once for each instruction set, see cmake/DptrainKernels.cmake. The sum is exact, so it is the same for any
+// vector width.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// Doubles of a register.
+/// Doubles in a register.
 constexpr int kWidth = kRegisterLanes / 2;
 typedef double Vector __attribute__((vector_size(8 * kWidth)));
 using Floats = Row<kWidth>;
 
-/// Each lane gets at most 64 squares of a block: as long as their pieces have 47 bits, its sum has 53.
+/// Each lane adds at most 64 squares of a block. If their pieces have 47 bits, a lane's sum has 53.
 constexpr int kLanes = 16, kVectors = kLanes / kWidth;
 static_assert(kSquareBlock == 64 * kLanes);
 constexpr int kFirstPieceBits = 47;
-/// What a rounding to nearest leaves is half as large.
+/// Rounding to nearest leaves a rest of half the size, so later pieces have one bit more.
 constexpr int kPieceBits = 48;
 
-/// 2^(place - 300): places count from the lowest bit of the first digit.
+/// Returns 2^(place - 300); places count from the lowest bit of the first digit.
 double power_of(int place) { return __builtin_bit_cast(double, static_cast<uint64_t>(1023 - 300 + place) << 52); }
 
-/// The bits of a block's magnitudes.
+/// The bits of a block's smallest and largest magnitudes.
 struct Magnitudes {
-  uint32_t smallest;  ///< that isn't zero
+  uint32_t smallest;  ///< zero excluded
   uint32_t largest;
 
-  // What f32 stores as exponent e, or 1 in place of 0, stands for a multiple of 2^(e - 150) under 2^(e - 126).
+  // An f32 with stored exponent e (or 1 in place of 0) is a multiple of 2^(e - 150) below 2^(e - 126).
   static int exponent(uint32_t bits) { return bits >> 23 > 1 ? static_cast<int>(bits >> 23) : 1; }
-  /// Places of the lowest bit of all squares, and of the one above their highest.
+  /// Place of the lowest bit of all squares, and the one above their highest bit.
   int lowest() const { return 2 * exponent(smallest); }
   int end() const { return 2 * exponent(largest) + 48; }
 };
 
 Magnitudes magnitudes_of(const float* x, int64_t count) {
-  uint32_t largest = 0, smallest_less_one = UINT32_MAX;  // which zero's is, too
+  uint32_t largest = 0, smallest_less_one = UINT32_MAX;  // zero becomes UINT32_MAX
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t bits = __builtin_bit_cast(uint32_t, x[i]) & 0x7fffffffu, less_one = bits - 1;
     largest = bits > largest ? bits : largest;
@@ -45,8 +45,8 @@ Magnitudes magnitudes_of(const float* x, int64_t count) {
   return {.smallest = smallest_less_one + 1, .largest = largest};
 }
 
-/// How a block's squares are cut: of each the nearest multiple of the first place's power of two, of what that leaves
-/// the nearest of the second's, and so on; the last takes the rest.
+/// How a block's squares are cut into pieces. The first piece is the nearest multiple of the first place's power of
+/// two, the second the nearest multiple for what that leaves, and so on; the last piece takes the rest.
 template <int kPieces>
 struct Cut {
   int places[kPieces];
@@ -57,13 +57,13 @@ struct Cut {
     for (int piece = 0; piece < kPieces; ++piece) {
       const int place = end - (piece == 0 ? kFirstPieceBits : kPieceBits);
       end = places[piece] = place > block.lowest() ? place : block.lowest();
-      // What is added to it, and is less than a quarter of it, is rounded to a multiple of the place's power.
+      // A number below a quarter of the rounder, when added to it, is rounded to a multiple of the place's power.
       rounders[piece] = Vector{} + 1.5 * power_of(end + 52);
     }
   }
 };
 
-/// Adds the squares of a block, or of a part of it, whose `count` is a multiple of kLanes.
+/// Adds the squares of a block, or of a part of it; `count` is a multiple of kLanes.
 template <int kPieces>
 void add_squares(const float* x, int64_t count, const Cut<kPieces>& cut, SquarePieces& pieces) {
   Vector sums[kPieces][kVectors] = {};

@@ -8,17 +8,17 @@ namespace dptrain::ops {
 inline constexpr int64_t kSquareBlock = 1024;
 inline constexpr int kMostSquarePieces = 12;
 
-/// The exact sum of a block's squares: of sums[i] * 2^places[i], where places count as those of SquareDigits.
+/// The exact sum of a block's squares, as the sum of sums[i] * 2^places[i]. Places count as in SquareDigits.
 struct SquarePieces {
   int count = 0;
-  int64_t sums[kMostSquarePieces] = {};  ///< under 2^58 in magnitude
+  int64_t sums[kMostSquarePieces] = {};  ///< below 2^58 in magnitude
   int places[kMostSquarePieces] = {};
-  uint32_t largest = 0;  ///< the bits of the largest magnitude; there are no pieces where it isn't finite
+  uint32_t largest = 0;  ///< bits of the largest magnitude; if it isn't finite, there are no pieces
 };
 
 /// Kernels of exact sums of squares. They run on the calling thread.
 struct SquareSumKernels {
-  /// Of at most kSquareBlock floats.
+  /// Sums at most kSquareBlock floats.
   void (*square_block)(const float* x, int64_t count, SquarePieces& pieces);
 };
 

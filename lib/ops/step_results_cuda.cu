@@ -6,7 +6,7 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Over the bus: a few kilobytes, of which the host reads nothing before the stream's mark.
+/// Copies over the bus: a few kilobytes, which the host reads only after the stream's mark.
 __global__ void publish_kernel(const uint8_t* bytes, int64_t count, const int64_t* address) {
   auto* to = reinterpret_cast<uint8_t*>(*address);
   const int64_t words = count / 8;

@@ -10,7 +10,7 @@
 
 namespace dptrain::ops {
 
-/// Weights of a flat buffer that follow each other and are of one tensor of a model: all of it, or a part of it.
+/// Consecutive weights of a flat buffer that belong to one tensor of a model: all or part of the tensor.
 struct TensorRun {
   int64_t tensor = 0;    ///< its number in the model
   int64_t elements = 0;  ///< a multiple of 16
@@ -31,7 +31,7 @@ struct TensorChunk {
   }
 };
 
-/// A row of TensorTable::numbers: what an update's numbers are multiplied by for a tensor, and whether it adapts.
+/// A row of TensorTable::numbers: a tensor's factors for an update's numbers, and whether it adapts.
 struct TensorNumbers {
   static constexpr int64_t kNumbers = 3;
   double rate_factor;
@@ -44,30 +44,32 @@ struct TensorNumbers {
   }
 };
 
-/// Where the tensors of a flat buffer lie, for updates that differ by tensor: by chunks, each of one tensor.
+/// Where the tensors of a flat buffer are, for updates that differ by tensor. The buffer is split into chunks, each of
+/// one tensor.
 struct TensorTable {
-  static constexpr int64_t kChunk = 8192;  ///< weights at most
+  static constexpr int64_t kChunk = 8192;  ///< most weights in a chunk
 
   int64_t tensors = 0;     ///< of the model
   int64_t elements = 0;    ///< of the buffer
-  Tensor chunks = {};      ///< i64 [chunks, 3]: a TensorChunk each
-  Tensor of_tensors = {};  ///< i64 [tensors, 2]: which chunks are a tensor's, from the first to before the second
-  Tensor numbers = {};     ///< f64 [tensors, 3]: TensorNumbers of each
+  Tensor chunks = {};      ///< i64 [chunks, 3]: one TensorChunk per row
+  Tensor of_tensors = {};  ///< i64 [tensors, 2]: a tensor's first chunk, and the one after its last
+  Tensor numbers = {};     ///< f64 [tensors, 3]: one TensorNumbers per row
 
   int64_t count() const { return chunks.defined() ? chunks.shape()[0] : 0; }
 };
 
-/// The table of runs in a row, whose tensors come in order, of a model of so many.
+/// Makes the table of consecutive runs, which must be in the order of their tensors. `tensors` is the number in the
+/// model.
 TensorTable make_tensor_table(Device& device, const std::vector<TensorRun>& runs, int64_t tensors);
 
-/// Throws 70, naming the operator, unless all of these that are defined have as many elements as the table has weights,
-/// and begin where 4 of them may be read at once, and the sums are no_tensor_squares of its model.
+/// Throws 70, naming the operator, unless `squares` has the shape of no_tensor_squares and each defined buffer has as
+/// many elements as the table has weights. Buffers must also be aligned so that 4 elements can be read at once.
 void require_flat(std::string_view op, const TensorTable& table, const Tensor& squares,
                   std::initializer_list<const Tensor*> buffers);
 
-/// Sums of nothing yet of so many tensors: f64 [tensors, 2, 16], of each two exact sums of squares (square_digits.h),
-/// of its weights and of what they are updated by. Those of parts of a tensor, and of tensors, are added up like any
-/// numbers, in any order.
+/// Returns empty sums, zero, for `tensors` tensors: f64 [tensors, 2, 16]. Each tensor has two exact sums of squares
+/// (square_digits.h), of its weights and of what they are updated by. The sums of a tensor's parts, or of several
+/// tensors, may be added up like any numbers, in any order.
 Tensor no_tensor_squares(Device& device, int64_t tensors);
 
 }  // namespace dptrain::ops

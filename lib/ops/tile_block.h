@@ -1,13 +1,13 @@
 #pragma once
 
-// What *_bf16.cc multiply blocks of tiles with, by the instructions that they are compiled for:
+// How *_bf16.cc multiply blocks of tiles, with the instructions for which they are compiled:
 //
 //   multiply_block<Rows, Columns>(steps, accumulate, sums, stride)
 //
-// A block has 32 rows of 32 sums, which are `stride` floats apart, of which `Rows` and `Columns` (1 or 2) tiles count.
-// steps(step) calls step(left, right, second_right) for each 32 of the depth, in their order: the two left tiles lie
-// one behind the other, the right ones anywhere. The sums are those of all steps' products, added to what is there with
-// `accumulate`. A BlockUnit must live meanwhile.
+// A block has 32 rows of 32 sums, with rows `stride` floats apart; only `Rows` by `Columns` (1 or 2 each) tiles of it
+// are computed. steps(step) must call step(left, right, second_right) for each 32 of the depth, in order. The two left
+// tiles are adjacent in memory; each right tile may be anywhere. The block becomes the sum of all products, plus its
+// old values with `accumulate`. A BlockUnit must exist during the call.
 
 #ifdef __AMX_BF16__
 #include "ops/tile_block_amx.h"

@@ -2,14 +2,14 @@
 
 #include "ops/bf16_tiles.h"
 
-// Products of blocks by AMX, for *_bf16.cc only: a thread's eight tiles of 16 rows by 64 bytes.
+// Products of blocks by AMX, for *_bf16.cc only. A thread has eight tiles of 16 rows by 64 bytes.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
 constexpr int64_t kTileBytesOfRow = 64;
 
-// GCC's own functions don't say that they read memory. A tile's number is part of its instruction.
+// GCC's own functions don't declare that they read memory. A tile's number is part of its instruction.
 
 template <int Tile>
 [[gnu::always_inline]] inline void load_tile(const void* from, int64_t row_bytes) {
@@ -29,7 +29,7 @@ template <int Sums, int Left, int Right>
   __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(Sums), "i"(Left), "i"(Right));
 }
 
-/// The tiles are the thread's to use as long as this lives. A block of 2 x 2 tiles of sums is 0 to 3, its left tiles
+/// Reserves AMX's tiles for the thread during its lifetime. A block's 2 x 2 tiles of sums are 0 to 3, its left tiles
 /// are 4 and 5, its right ones 6 and 7.
 class BlockUnit {
  public:
@@ -46,7 +46,7 @@ class BlockUnit {
   BlockUnit& operator=(const BlockUnit&) = delete;
 };
 
-// With one row or column of tiles, the block's edge, the second ones of a kind have no part.
+// At a block's edge there is only one row or column of tiles; its second tiles are then left out.
 template <int Rows>
 [[gnu::always_inline]] inline void load_left_tiles(const Bfloat16* at) {
   load_tile<4>(at, kTileBytesOfRow);
@@ -65,7 +65,7 @@ template <int Rows, int Columns>
   if constexpr (Rows == 2 && Columns == 2) multiply_tiles<3, 5, 7>();
 }
 
-/// The block's 32 rows of 32 sums, which are `stride` floats apart, or zeros.
+/// Loads the block's 32 rows of 32 sums, `stride` floats apart, or zeros.
 inline void load_sums(bool from_memory, const float* from, int64_t stride) {
   if (from_memory) {
     load_tile<0>(from, 4 * stride);
@@ -97,8 +97,8 @@ void multiply_block(const Steps& steps, bool accumulate, float* sums, int64_t st
   store_sums(sums, stride);
 }
 
-/// The same with numbers in three pieces, whose tiles lie behind each other: six products, in an order in which one
-/// factor's piece changes at a time, the largest product last.
+/// Like multiply_block, for numbers in three pieces whose tiles are adjacent in memory. Six products are added, in an
+/// order in which only one factor's piece changes at a time, the largest product last.
 template <int Rows, int Columns, class Steps>
 void multiply_block_of_pieces(const Steps& steps, bool accumulate, float* sums, int64_t stride) {
   constexpr int64_t kPiece = 2 * kTileElements;

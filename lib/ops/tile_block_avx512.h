@@ -4,15 +4,15 @@
 
 #include "ops/bf16_tiles.h"
 
-// Products of blocks by AVX-512's products of pairs of bf16, for *_bf16.cc only.
+// Products of blocks by AVX-512's instruction for pairs of bf16, for *_bf16.cc only.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// AMX's tiles must be configured; here there is nothing to be held.
+/// An empty counterpart of AMX's BlockUnit: there are no tiles to configure.
 struct [[maybe_unused]] BlockUnit {};
 
-/// A pair of a left tile's row, in all lanes.
+/// Broadcasts a pair of a left tile's row to all lanes.
 [[gnu::always_inline]] inline __m512bh pair_in_all_lanes(const Bfloat16* pair) {
   int32_t bits;
   std::memcpy(&bits, pair, sizeof bits);
@@ -22,7 +22,7 @@ struct [[maybe_unused]] BlockUnit {};
   return reinterpret_cast<__m512bh>(_mm512_loadu_si512(from));
 }
 
-/// `Count` rows of a block from `row` on: their sums stay in registers over the depth.
+/// Computes `Count` rows of a block from `row` on. Their sums stay in registers over the whole depth.
 template <int Count, int Columns, class Steps>
 void multiply_rows(const Steps& steps, int64_t row, bool accumulate, float* sums, int64_t stride) {
   __m512 rows[Count][Columns];
@@ -52,7 +52,7 @@ void multiply_rows(const Steps& steps, int64_t row, bool accumulate, float* sums
     for (int c = 0; c < Columns; ++c) _mm512_storeu_ps(sums + r * stride + 16 * c, rows[r][c]);
 }
 
-/// As many rows at a time as there are registers for; the right tiles are read as often.
+/// Computes as many rows at a time as registers allow. The right tiles are read again for each group of rows.
 template <int Rows, int Columns, class Steps>
 void multiply_block(const Steps& steps, bool accumulate, float* sums, int64_t stride) {
   if constexpr (Rows == 1) {

@@ -5,7 +5,7 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// 16 neighbors of two rows, side by side in memory, as pairs of one from each.
+/// Interleaves two rows of 16 numbers, adjacent in memory, as pairs of one number from each.
 __m512i rows_as_pairs(__m512i rows) {
   const __m512i interleaved = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
                                                6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
@@ -19,7 +19,7 @@ void pack_positions(const TilePositions& positions, int64_t length, Bfloat16* to
   });
 }
 
-/// Where the weights between two blocks of 16 channels lie, [16 inputs, 16 outputs]; null past the last block.
+/// Returns the weights between two blocks of 16 channels, [16 inputs, 16 outputs]; null past the last block.
 const Bfloat16* weights_between(const TileWeights& p, int64_t output, int64_t input, int64_t tap) {
   if (output >= p.output_blocks || input >= p.input_blocks) return nullptr;
   return p.weights + ((output * p.input_blocks + input) * p.window + tap) * 16 * 16;
@@ -30,7 +30,7 @@ __m256i read_row(const Bfloat16* from) {
   return from == nullptr ? _mm256_setzero_si256() : _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
 
-/// A right tile of 32 input channels and 16 outputs: two rows of each block of weights are a row of pairs.
+/// Packs a right tile of 32 input channels and 16 outputs: two rows of a block of weights become one row of pairs.
 void pack_tile(const TileWeights& p, int64_t output, int64_t plane, int64_t tap, Bfloat16* to) {
   for (int64_t half = 0; half < 2; ++half) {
     const Bfloat16* from = weights_between(p, output, 2 * plane + half, tap);
@@ -39,7 +39,7 @@ void pack_tile(const TileWeights& p, int64_t output, int64_t plane, int64_t tap,
   }
 }
 
-/// The same of 32 output channels and 16 inputs: an input's weights are the pairs of a column.
+/// Packs a right tile of 32 output channels and 16 inputs: an input's weights are the pairs of a column.
 void pack_exchanged_tile(const TileWeights& p, int64_t input, int64_t plane, int64_t tap, Bfloat16* to) {
   const Bfloat16* lower = weights_between(p, 2 * plane, input, tap);
   const Bfloat16* upper = weights_between(p, 2 * plane + 1, input, tap);
@@ -61,13 +61,13 @@ void pack_weights(const TileWeights& p) {
                     : pack_tile(p, p.first + half, plane, p.taps[t], to);
 }
 
-/// Brings the sums of 32 positions and 32 channels from `first` on to where they belong.
+/// Writes the sums of 32 positions and 32 channels from `first` on to y.
 void finish(const TileConvolution& p, const float* sums, int64_t position, int64_t first) {
   const int64_t rows = smaller(kBlock, p.positions - position);
   for (int64_t half = 0; half < kBlock && first + half < p.y_strides.channels; half += 16) {
     const __mmask16 lanes = first_lanes(p.y_strides.channels - first - half);
     const __m512 bias = p.bias == nullptr ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(lanes, p.bias + first + half);
-    // Blocks of channels are stored whole, with zeros in the lanes past the last one.
+    // Blocks of channels are stored whole, with zeros in the lanes past the last channel.
     const __mmask16 stored = p.y_strides.pixel == 16 ? first_lanes(16) : lanes;
     Bfloat16* y = p.y + (first + half) / 16 * p.y_strides.block;
     for (int64_t r = 0; r < rows; ++r) {
@@ -80,7 +80,7 @@ void finish(const TileConvolution& p, const float* sums, int64_t position, int64
   }
 }
 
-/// The outputs of `Columns` blocks of 16 channels from `first` on.
+/// Computes the outputs of `Columns` blocks of 16 channels from `first` on.
 template <int Columns>
 void multiply_panel(const TileConvolution& p, const Bfloat16* panel, int64_t first) {
   alignas(64) float sums[kBlock * kBlock];

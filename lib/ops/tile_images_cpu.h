@@ -5,10 +5,11 @@
 
 namespace dptrain::ops::cpu {
 
-/// Of images in nhwc or nchw16c.
+/// Returns the strides of images in nhwc or nchw16c.
 ImageStrides image_strides(const Tensor& images);
 
-/// The long rows of a tensor's images (convolution_grid.h), one for each 32 channels and phase. Both must outlive it.
+/// The long rows of a tensor's images (convolution_grid.h), one for each 32 channels and phase. Grid and images must
+/// outlive this object.
 class TileRows {
  public:
   /// `images`: bf16, in nhwc or nchw16c.
@@ -18,7 +19,7 @@ class TileRows {
   int64_t phases() const { return static_cast<int64_t>(grid_.phases.size()); }
   int64_t count() const { return planes() * phases(); }
 
-  /// Row i, the phases of a plane one after the other, of images [begin, end).
+  /// Returns row i for images [begin, end). Rows are ordered by plane, then by phase.
   TilePositions row(int64_t i, int64_t begin, int64_t end) const;
 
  private:
@@ -26,10 +27,10 @@ class TileRows {
   const Tensor& images_;
 };
 
-/// Images in the layout that a convolution reads.
+/// Returns the images in bf16 and `layout`.
 Tensor bf16_images(const Tensor& images, Layout layout);
 
-/// bf16 workspace, uninitialized.
+/// Returns uninitialized bf16 workspace.
 Tensor packed_memory(Device& device, int64_t elements);
 
 }  // namespace dptrain::ops::cpu

@@ -8,8 +8,8 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// Calls take(channels) with the 32 channels of each position from `begin` to `end`, one after the other; zeros for
-/// channels and pixels that aren't there.
+/// Calls take(channels) with the 32 channels of each position from `begin` to `end`, in order. Channels and pixels that
+/// don't exist are zero.
 template <class Take>
 [[gnu::always_inline]] inline void read_positions(const TilePositions& p, int64_t begin, int64_t end,
                                                   const Take& take) {
@@ -19,7 +19,7 @@ template <class Take>
     const int64_t image = line / p.rows, row = line % p.rows;
     const bool before = behind < 0, after = !before && image >= p.images;
     const int64_t pixels = before || after || row >= p.height ? 0 : p.width - column;
-    // Pixels, or zeros, as far as they go on.
+    // Length of the current run of pixels or of zeros.
     const int64_t run = pixels > 0 ? pixels : before ? -behind : after ? end - position : p.columns - column;
     const int64_t until = smaller(end, position + run);
     if (pixels > 0) {

@@ -6,14 +6,15 @@ namespace {
 
 int64_t tiles_of_depth(int64_t depth) { return (depth + kTileDepth - 1) / kTileDepth; }
 
-/// A factor lies block after block, in each depth after depth, piece after piece, the block's two tiles.
+/// Returns the bf16 numbers in a packed factor. It is stored block after block; a block is stored depth after depth,
+/// piece after piece, with the block's two tiles adjacent.
 int64_t packed(int64_t count, int64_t depth, int pieces) {
   return (count + kBlock - 1) / kBlock * tiles_of_depth(depth) * pieces * 2 * kTileElements;
 }
 
 __m512 read_f32(const float* from, int64_t count) { return _mm512_maskz_loadu_ps(first_lanes(count), from); }
 
-/// Two vectors of neighbors become one of the even and one of the odd.
+/// The even and the odd numbers of two adjacent vectors.
 struct LowerAndUpper {
   __m512 lower, upper;
 };
@@ -23,9 +24,9 @@ LowerAndUpper apart(__m512 first, __m512 second) {
   return {_mm512_permutex2var_ps(first, even, second), _mm512_permutex2var_ps(first, odd, second)};
 }
 
-/// A number's bf16, the nearest or the next towards zero, as a float whose lower half is zero. The nearest is taken for
-/// the first piece, so that the next one's sign says nothing: what a product of pieces leaves out is positive as often
-/// as negative. Those after it are exact with either, and towards zero costs less.
+/// Returns a number's bf16, the nearest or the next towards zero, as a float whose lower half is zero. The first piece
+/// is the nearest, so that the sign of the next piece is random: the products of pieces that are left out are then
+/// positive as often as negative. The later pieces are exact with either rounding, and towards zero costs less.
 template <bool Nearest>
 __m512 piece_of(__m512 x) {
   __m512i bits = _mm512_castps_si512(x);
@@ -33,13 +34,13 @@ __m512 piece_of(__m512 x) {
   return _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
 }
 
-/// The upper halves of floats, as pairs.
+/// Returns the upper halves of floats, as pairs.
 __m512i upper_halves(const LowerAndUpper& x) {
   return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(_mm512_castps_si512(x.lower), 16),
                                  _mm512_castps_si512(x.upper));
 }
 
-/// Writes a tile's row of f32 numbers, its pieces' tiles `kBlock * kTileDepth` apart.
+/// Writes a tile's row of f32 numbers; the tiles of its pieces are `kBlock * kTileDepth` apart.
 void write_row(LowerAndUpper x, int pieces, Bfloat16* to) {
   constexpr int64_t kPiece = kBlock * kTileDepth;
   if (pieces == 1) return _mm512_storeu_si512(to, pairs_of(x.lower, x.upper));
@@ -52,7 +53,7 @@ void write_row(LowerAndUpper x, int pieces, Bfloat16* to) {
   _mm512_storeu_si512(to + 2 * kPiece, upper_halves(x));
 }
 
-/// Writes a tile whose depth lies along the rows: pairs are neighbors, and a row of the tile is a row of the source.
+/// Writes a tile if the depth runs along the rows: pairs are neighbors, and a row of the tile is a row of the source.
 void write_along(const TileSource& source, int64_t row, int64_t depth, int pieces, Bfloat16* to) {
   const int64_t deep = smaller(kTileDepth, source.depth - depth);
   for (int64_t r = 0; r < kTileRows; ++r, to += kTileDepth) {
@@ -66,7 +67,8 @@ void write_along(const TileSource& source, int64_t row, int64_t depth, int piece
   }
 }
 
-/// The same where depth lies across: pairs are below each other, and a row of the tile is two rows of the source.
+/// Writes a tile if the depth runs across the rows: a pair's numbers are one below the other, and a row of the tile is
+/// two rows of the source.
 void write_across(const TileSource& source, int64_t column, int64_t depth, int pieces, Bfloat16* to) {
   const int64_t columns = source.count - column;
   for (int64_t k = depth; k < depth + kTileDepth; k += 2, to += kTileDepth) {
@@ -111,7 +113,7 @@ void pack_right(const TileSource& source, int pieces, Bfloat16* to) {
   source.across ? pack<false>(source, pieces, to) : pack<true>(source, pieces, to);
 }
 
-/// A block's sums over `tiles` of depth, of packed factors.
+/// Computes a block's sums over `tiles` tiles of depth, from packed factors.
 template <int Rows, int Columns>
 void multiply_packed(int pieces, const Bfloat16* left, const Bfloat16* right, int64_t tiles, bool accumulate,
                      float* sums, int64_t stride) {
@@ -128,7 +130,7 @@ void multiply_packed(int pieces, const Bfloat16* left, const Bfloat16* right, in
   multiply_block<Rows, Columns>(steps, accumulate, sums, stride);
 }
 
-/// The part of y that a block at the matrix's edge adds to; zero past it.
+/// Reads the part of y that a block at the matrix's edge adds to, with zeros past the edge.
 void read_edge(const TileProduct& p, int64_t row, int64_t column, int64_t rows, int64_t columns, float* sums) {
   for (int64_t r = 0; r < kBlock; ++r)
     for (int64_t c = 0; c < kBlock; c += 16)
@@ -136,7 +138,7 @@ void read_edge(const TileProduct& p, int64_t row, int64_t column, int64_t rows, 
                       read_f32(p.y + (row + r) * p.y_stride + column + c, r < rows ? columns - c : 0));
 }
 
-/// Brings a block of sums to where it belongs, `rows` by `columns` of it.
+/// Writes `rows` by `columns` of a block of sums to the result.
 void finish(const TileProduct& p, const float* sums, int64_t row, int64_t column, int64_t rows, int64_t columns) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; c += 16) {
@@ -152,7 +154,7 @@ void finish(const TileProduct& p, const float* sums, int64_t row, int64_t column
     }
 }
 
-/// Asks for the memory of a block's sums, which is there when the products are.
+/// Prefetches the memory of a block's sums, so that it has arrived when the products are done.
 void fetch_for_sums(const TileProduct& p, int64_t row, int64_t column) {
   for (int64_t r = row; r < smaller(row + kBlock, p.rows); ++r) {
     const float* y = p.y + r * p.y_stride + column;

@@ -5,7 +5,7 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// Two positions as pairs, of the lower 16 channels and of the upper ones.
+/// Two positions as pairs, for the lower 16 channels and for the upper ones.
 struct Pairs {
   Pairs(__m512i first, __m512i second)
       : lower(pair(_mm512_castsi512_si256(first), _mm512_castsi512_si256(second))),
@@ -55,7 +55,7 @@ void pack_pairs(const TilePositions& positions, int64_t begin, int64_t end, Bflo
   });
 }
 
-/// Brings a tile of sums, [16 outputs, 16 inputs], to its block of weights.
+/// Transposes a tile of sums, [16 outputs, 16 inputs], and writes or adds it to its block of weights.
 void finish(const float* sums, float* block, bool accumulate) {
   __m512i rows[16];
   for (int64_t r = 0; r < 16; ++r) rows[r] = _mm512_load_si512(sums + r * kBlock);
@@ -67,7 +67,7 @@ void finish(const float* sums, float* block, bool accumulate) {
   }
 }
 
-/// Of `Rows` blocks of 16 output channels.
+/// Computes the gradient for `Rows` blocks of 16 output channels.
 template <int Rows>
 void multiply_outputs(const TileWeightGradient& p) {
   alignas(64) float sums[kBlock * kBlock];

@@ -6,11 +6,11 @@
 
 namespace dptrain::ops {
 
-// How much a tensor's update is scaled by its norms, in the same double on CPU workers and GPUs: no product is added to
-// anything, which compilers would round differently. A norm that is no finite number makes none of the tensor's weights
-// one.
+// How much a tensor's update is scaled by its norms. CPU workers and GPUs compute it in the same double arithmetic: no
+// product is added to anything, since compilers could round that differently. If a norm isn't finite, none of the
+// tensor's weights stays finite.
 
-/// Of whole tensors' sums, one behind the other: of weights, and of what they are updated by.
+/// The sums of squares of a tensor's weights, and of what they are updated by, in the array of all tensors' sums.
 constexpr const double* weights_squares(const double* squares, int64_t tensor) {
   return squares + 2 * tensor * kSquareSumNumbers;
 }
@@ -18,7 +18,7 @@ constexpr const double* updates_squares(const double* squares, int64_t tensor) {
   return squares + (2 * tensor + 1) * kSquareSumNumbers;
 }
 
-/// A ratio of norms as what f32 is multiplied by.
+/// Returns a ratio of norms as a factor for f32: at most 2^100, and NaN if a norm isn't finite.
 constexpr double trusted(double ratio, double weights, double updates) {
   using Double = std::numeric_limits<double>;
   if (!(weights <= Double::max() && updates <= Double::max())) return Double::quiet_NaN();
@@ -26,13 +26,13 @@ constexpr double trusted(double ratio, double weights, double updates) {
   return ratio > kMost ? kMost : ratio;
 }
 
-/// LARS's; `gradients`: their norm.
+/// LARS's ratio; `gradients` is the gradients' norm.
 constexpr double lars_ratio(double weights, double gradients, double decay, double coefficient, double epsilon) {
   if (weights == 0 || gradients == 0) return 1;
   return trusted(coefficient / (gradients / weights + decay + epsilon / weights), weights, gradients);
 }
 
-/// LAMB's.
+/// LAMB's ratio.
 constexpr double lamb_ratio(double weights, double directions) {
   return weights == 0 || directions == 0 ? 1 : trusted(weights / directions, weights, directions);
 }

@@ -12,13 +12,13 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Words below which another thread costs more than it brings.
+/// Below this many words another thread costs more than it saves.
 constexpr int64_t kGrain = 1024;
-/// Elements whose squares are added at once.
+/// Elements whose squares are added in one run.
 constexpr int64_t kRun = 16384;
 static_assert(kMostTwoBitRanks < 1 << kTwoBitLevels);
 
-/// In double, by runs, so that it is the same for any number of threads.
+/// Adds in double and by runs, so that the sum is the same for any number of threads.
 double sum_of_squares(const Tensor& values) {
   const int64_t elements = values.storage_elements();
   std::vector<double> squares(static_cast<size_t>((elements + kRun - 1) / kRun));

@@ -1,7 +1,7 @@
 #include "ops/block_sum_cuda.h"
 #include "ops/two_bit_cuda.h"
 
-// Bound by memory: 4.25 bytes an element to encode; 4 and a quarter for each rank to decode.
+// Bound by memory: encoding takes 4.25 bytes per element, decoding 4 bytes and a quarter for each rank.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -10,7 +10,7 @@ constexpr int kLevels = 11;  // of the tree over all ranks
 static_assert(kMostTwoBitRanks < 1 << kLevels);
 constexpr int kValues = static_cast<int>(kTwoBitValues);
 
-/// squares: a sum of every block's run of elements.
+/// squares[block] = the sum of the squares in the block's run of elements.
 __global__ void squares_kernel(const float* values, int64_t count, double* squares) {
   double own = 0;
   const int64_t begin = blockIdx.x * kRun, end = begin + kRun < count ? begin + kRun : count;
@@ -22,7 +22,7 @@ __global__ void squares_kernel(const float* values, int64_t count, double* squar
   if (threadIdx.x == 0) squares[blockIdx.x] = sum;
 }
 
-/// One block, which folds the sums of all `runs`.
+/// Folds the sums of all `runs` in one block, and computes the threshold.
 __global__ void threshold_kernel(const double* squares, int64_t runs, double elements, double share, float* threshold) {
   double own = 0;
   for (int64_t i = threadIdx.x; i < runs; i += kThreads) own += squares[i];
@@ -57,7 +57,7 @@ __device__ float value_of(int32_t word, int place, float threshold) {
   }
 }
 
-/// The balanced tree as a binary counter; see tree_sum_cuda.cu.
+/// Adds up the ranks' values in the order of the balanced tree, as a binary counter; see tree_sum_cuda.cu.
 __global__ void decode_kernel(const int32_t* words, const float* thresholds, int ranks, int64_t stride, float* sum,
                               int64_t count) {
   for (int64_t i = global_thread(); i < count; i += global_threads()) {

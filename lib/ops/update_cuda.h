@@ -21,7 +21,7 @@ class UpdateScalars {
   __device__ bool skipped_now() const { return skip_ != nullptr && *skip_ != 0; }
   __device__ float factor() const { return factor_ != nullptr ? *factor_ : 1.f; }
   __device__ float rate(float given) const { return rate_ != nullptr ? *rate_ : given; }
-  /// Of the steps that changed something, this one included.
+  /// The number of steps that changed something, including this one.
   __device__ int64_t step_number(int64_t given) const {
     return (step_ != nullptr ? *step_ : given) - (skipped_ != nullptr ? *skipped_ : 0);
   }
@@ -34,7 +34,7 @@ class UpdateScalars {
   const int64_t* skipped_;
 };
 
-/// UpdateGroups as kernels read them. A block makes the numbers of each group once, in shared memory.
+/// UpdateGroups as kernels read them. A block computes the numbers of each group once, in shared memory.
 class GroupTable {
  public:
   explicit GroupTable(const UpdateGroups& groups)
@@ -42,8 +42,8 @@ class GroupTable {
         of_blocks_(data_or_null<uint8_t>(groups.of_blocks)),
         count_(static_cast<int>(groups.count())) {}
 
-  /// Sets numbers[group] of every group by make(learning rate's factor, weight decay's). All threads of a block call
-  /// it; a barrier is its end.
+  /// Sets numbers[group] of every group to make(factor of the learning rate, factor of the weight decay). All threads
+  /// of a block must call it. It ends with a barrier.
   template <class Numbers, class Make>
   __device__ void fill(Numbers* numbers, const Make& make) const {
     for (int group = static_cast<int>(threadIdx.x); group < count_; group += static_cast<int>(blockDim.x)) {
@@ -53,7 +53,7 @@ class GroupTable {
     }
     __syncthreads();
   }
-  /// Of the weights from `at` on, up to the next multiple of 16.
+  /// The group of the weights from `at` on, up to the next multiple of 16.
   __device__ int of(int64_t at) const { return of_blocks_ != nullptr ? of_blocks_[at / UpdateGroups::kBlock] : 0; }
 
  private:

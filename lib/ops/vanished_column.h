@@ -2,8 +2,8 @@
 
 namespace dptrain::ops {
 
-/// Whether of a column nothing but rounding is left: sums of squares, before other columns were taken out of it and
-/// after.
+/// Whether only rounding errors are left of a column, from its sum of squares before and after other columns were
+/// subtracted from it.
 constexpr bool has_vanished(double before, double after) { return after <= 1e-12 * before; }
 
 }  // namespace dptrain::ops

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// Vectors of floats, for *_kernels.cc and *_bf16.cc only: each instruction set gets its own, which no other file can
-// see.
+// Vectors of floats, for *_kernels.cc and *_bf16.cc only: each instruction set compiles its own copy, which no other
+// file sees.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
@@ -17,8 +17,8 @@ constexpr int kRegisterLanes = 8;
 constexpr int kRegisterLanes = 4;
 #endif
 
-/// L floats that are computed at once, and what goes with them. GCC keeps vectors that are wider than a register in
-/// memory and compares them float by float.
+/// L floats that are computed at once, and vectors of other types that go with them. L is at most a register's width:
+/// GCC keeps wider vectors in memory and compares them float by float.
 template <int L>
 struct Lanes {
   static_assert(L <= kRegisterLanes);
@@ -41,7 +41,7 @@ inline void store(float* to, Row<L> row) {
   *reinterpret_cast<Row<L>*>(to) = row;
 }
 
-// Between bytes and numbers by way of halves: GCC 12 takes them one by one otherwise.
+// Conversions between bytes and numbers go by way of halves; GCC 12 converts them one by one if they don't.
 
 template <int L>
 inline typename Lanes<L>::Places load_bytes(const uint8_t* from) {
@@ -58,12 +58,12 @@ inline void store_bytes(uint8_t* to, typename Lanes<L>::Places numbers) {
       __builtin_convertvector(__builtin_convertvector(numbers, typename Lanes<L>::Halves), Bytes);
 }
 
-/// The square matrix of L rows of L lanes, transposed.
+/// Transposes a square matrix of L rows of L lanes.
 template <int L>
 inline void transpose(Row<L> (&rows)[L]) {
 #pragma GCC unroll 4
   for (int step = 1; step < L; step *= 2) {
-    // Of two rows a step apart, every second run of `step` numbers changes places.
+    // In two rows that are `step` apart, every second run of `step` numbers changes places.
     typename Lanes<L>::Places upper = {}, lower = {};
     for (int lane = 0; lane < L; ++lane) {
       upper[lane] = lane & step ? L + lane - step : lane;
@@ -82,18 +82,19 @@ inline void transpose(Row<L> (&rows)[L]) {
 /// A whole register.
 using Register = Row<kRegisterLanes>;
 
-/// 16 floats in as many registers as they take: what is summed up in 16 lanes is added in the same order on every
-/// instruction set. A float stands for 16 of it.
+/// 16 floats in as many registers as they need. Sums in 16 lanes are added in the same order on every instruction set.
+/// A single float converts to 16 equal ones.
 struct Sixteen {
   static constexpr int kRegisters = 16 / kRegisterLanes;
   Register registers[kRegisters];
 
   Sixteen() : Sixteen(0.f) {}
   Sixteen(float value) {
-    // Not by reference: GCC's sanitizer takes that for one to a vector that is aligned as it would be by itself.
+    // The loop uses an index, not a reference to each register: GCC's sanitizer would expect the reference to have a
+    // vector's natural alignment.
     for (int i = 0; i < kRegisters; ++i) registers[i] = Register{} + value;
   }
-  /// Of the registers that of(number) returns.
+  /// Makes it from the registers that of(number) returns.
   template <class Of>
   static Sixteen made(const Of& of) {
     Sixteen all;
@@ -120,7 +121,7 @@ inline Sixteen operator*(const Sixteen& a, const Sixteen& b) {
 }
 inline Sixteen& operator+=(Sixteen& a, const Sixteen& b) { return a = a + b; }
 
-/// How the terms of sum_over read: 16 neighbours, or the one element.
+/// How the terms of sum_over read: 16 neighboring elements, or one element.
 struct ReadSixteen {
   Sixteen operator()(const float* from) const { return Sixteen::load(from); }
 };
@@ -128,7 +129,7 @@ struct ReadOne {
   float operator()(const float* from) const { return *from; }
 };
 
-/// The lanes' combination, as a tree: each with the one half of them further on, until one is left.
+/// Combines all lanes as a tree: each lane with the one half the width further on, until one is left.
 template <int L, class Combine>
 inline float fold_row(Row<L> row, const Combine& combine) {
   if constexpr (L == 16)
@@ -150,8 +151,9 @@ inline float fold(Sixteen all, const Combine& combine) {
   return fold_row<kRegisterLanes>(r[0], combine);
 }
 
-/// The sum over i < count of term(read, i), which computes with what read(array + i) gives. In 32 partial sums that are
-/// folded as a tree, the same on every instruction set; whether products are rounded before they are added is not.
+/// Returns the sum over i < count of term(read, i), which should access arrays by read(array + i). 32 partial sums are
+/// folded as a tree, in the same order on every instruction set. Whether products are rounded before they are added may
+/// differ.
 template <class Term>
 inline float sum_over(int64_t count, const Term& term) {
   Sixteen first, second;
@@ -169,7 +171,7 @@ inline float sum_over(int64_t count, const Term& term) {
   return fold(first + second, [](auto a, auto b) { return a + b; }) + rest;
 }
 
-/// Of at least one value.
+/// Returns the largest of at least one value.
 inline float largest_of(const float* values, int64_t count) {
   const auto larger = [](auto a, auto b) { return a > b ? a : b; };
   const auto larger_at = [&](int64_t i, const Sixteen& than) {

@@ -18,16 +18,16 @@ using LeftMatrix = nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, T,
 template <class T, class Layout>
 using RightMatrix = nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, T, Layout>;
 
-/// Loads a factor from shared memory: `from` is a multiple of 32 bytes, rows (or columns) are `stride` elements apart,
-/// a multiple of 8.
+/// Loads a factor from shared memory. The address `from` is a multiple of 32 bytes. Rows (or columns) are `stride`
+/// elements apart, a multiple of 8.
 template <class Factor, class T>
 __device__ void load_shared(Factor& to, const T* from, unsigned stride) {
   nvcuda::wmma::load_matrix_sync(to, from, stride);
 }
 
 #if defined(__CUDA_ARCH__)
-// nvcc 13 doesn't see that a bf16 matrix lies in shared memory: it would load it by 32 bits a lane and instruction,
-// where ldmatrix loads 128, and transposes on the way.
+// nvcc 13 doesn't see that a bf16 matrix is in shared memory. It would load 32 bits per lane and instruction; ldmatrix
+// loads 128, and transposes on the way.
 #define DPTRAIN_LOAD_SHARED(Factor, Layout, name)                                                                     \
   template <>                                                                                                         \
   __device__ inline void load_shared(Factor<__nv_bfloat16, Layout>& to, const __nv_bfloat16* from, unsigned stride) { \

@@ -4,7 +4,7 @@
 #include "ops/tile_images_cpu.h"
 #include "ops/tile_weight_gradient.h"
 
-// The two factors of a weight's gradient as tiles read them, a chunk of images at a time, in memory of their own.
+// The two factors of a weight's gradient as tiles read them, one chunk of images at a time, in their own memory.
 
 namespace dptrain::ops::cpu {
 
@@ -12,8 +12,9 @@ struct Range {
   int64_t begin, end;
 };
 
-/// What taps read, as pairs of positions: once from even positions on and once from odd ones, so that each offset finds
-/// its pairs. For each long row [2 starts][2 halves of the channels][length / 2 pairs, 16 channels, 2].
+/// The input that taps read, as pairs of positions: one copy of pairs that begin at even positions and one at odd
+/// positions, so that each offset finds its pairs. Each long row is
+/// [2 starts][2 halves of the channels][length / 2 pairs, 16 channels, 2].
 class PairedInput {
  public:
   PairedInput(const ConvolutionGrid& grid, const Tensor& x, int64_t length)
@@ -22,11 +23,11 @@ class PairedInput {
   int64_t planes() const { return rows_.planes(); }
   int64_t rows() const { return rows_.count(); }
   const Bfloat16* plane(int64_t plane) const { return memory_.data<Bfloat16>() + plane * rows_.phases() * row(); }
-  /// Where in a plane half of its channels begins as a tap reads it.
+  /// Returns where a tap's input for one half of the channels begins in a plane.
   int64_t start(const ConvolutionGrid::Tap& tap, int64_t half_of_channels) const {
     return tap.phase * row() + (tap.offset % 2 * 2 + half_of_channels) * half() + tap.offset / 2 * 32;
   }
-  /// Positions [from, to) of a row of these images.
+  /// Packs positions [from, to) of a row of these images.
   void pack(int64_t row, Range images, Range positions) const {
     Bfloat16* even = memory_.data<Bfloat16>() + row * this->row() + positions.begin * 16;
     Bfloat16* const starts[] = {even, even + 2 * half()};
@@ -58,7 +59,7 @@ class GradientRows {
                                               positions.end,
                                               memory_.data<Bfloat16>() + (plane * length_ + positions.begin) * 32);
   }
-  /// sums[32] += those of a plane's channels.
+  /// Adds the positions of each of a plane's 32 channels to sums[32].
   void add_to(double* sums, int64_t plane, Range images) const {
     weight_gradient_tile_kernels()->add_positions(rows_.row(plane, images.begin, images.end), 0, length_, sums);
   }

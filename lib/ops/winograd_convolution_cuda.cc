@@ -9,16 +9,17 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Fewer leave the matrices too narrow for their transforms to be worth it.
+/// With fewer channels the matrices are too narrow for their transforms to be worth it.
 constexpr int64_t kFewestChannels = 16;
-/// Of an H200's L2 cache of 50 MB.
+/// The bytes of transformed images that should stay in an H200's L2 cache of 50 MB.
 constexpr int64_t kCachedBytes = int64_t{32} << 20;
 constexpr int64_t kMostParts = 16;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// The sum over tiles that a weight's gradient is would keep a block of threads busy for each of few tiles of the
-/// result; in so many parts it is two blocks for each of an H200's 132 multiprocessors, of 256 terms or more.
+/// Returns in how many parts to compute a weight's gradient, which is a sum over tiles. As one sum it would have one
+/// block of threads for each tile of the result, which are few. In parts it has two blocks for each of an H200's 132
+/// multiprocessors, with 256 terms or more in each part.
 int64_t sum_parts(const Shape& weight, int64_t rows) {
   constexpr int64_t kBlock = 128, kBlocks = 264, kFewestTerms = 256;
   const int64_t blocks = kWinogradProducts * ceil_div(weight[0], kBlock) * ceil_div(weight[1], kBlock);
@@ -29,7 +30,7 @@ Tensor matrices(const Tensor& like, int64_t count, int64_t rows, int64_t columns
   return Tensor::empty(like.device(), {count, rows, columns}, {.purpose = MemoryPurpose::workspace});
 }
 
-/// Images that are transformed at once, and what that takes.
+/// How many images are transformed at once, and the memory that this takes.
 struct Parts {
   int64_t images;
   int64_t count;
@@ -39,7 +40,7 @@ struct Parts {
 
   Parts(const ConvolutionProblem& p, int64_t most_transformed_bytes) {
     const bool of_weights = p.pass == ConvolutionPass::weight_gradient;
-    // The tiles are those of what the pass writes, or of dy.
+    // The tiles are those of what the pass writes, or those of dy if it writes the weights' gradient.
     const Shape& tiled = p.pass == ConvolutionPass::data_gradient ? p.x : p.y;
     const int64_t tiles = WinogradTiling({1, tiled[1], tiled[2], tiled[3]}).count();
     const auto bytes = [](int64_t numbers) {
@@ -66,7 +67,7 @@ class WinogradPlan final : public ConvolutionPlan {
   std::string_view name() const override { return "winograd"; }
 
  private:
-  /// Calls body(begin, end) for the parts of the images, as long as it returns true. Whether it always did.
+  /// Calls body(begin, end) for the parts of the images, as long as it returns true. Returns whether it always did.
   template <class Body>
   bool for_each_part(const Body& body) const {
     const int64_t images = problem_.x[0];
@@ -75,7 +76,7 @@ class WinogradPlan final : public ConvolutionPlan {
     return true;
   }
 
-  /// Of x with the weights, or of dy with the weights turned by 180 degrees.
+  /// Convolves x with the weights, or dy with the weights turned by 180 degrees.
   bool convolve(const ConvolutionOperands& operands) const {
     const bool is_forward = problem_.pass == ConvolutionPass::forward;
     const Tensor u = matrices(operands.out, kWinogradProducts, problem_.weight[0], problem_.weight[1]);
@@ -99,7 +100,7 @@ class WinogradPlan final : public ConvolutionPlan {
     const bool all = for_each_part([&](int64_t begin, int64_t end) {
       const Tensor x = operands.first.samples(begin, end), dy = operands.second.samples(begin, end);
       const WinogradTiling tiling(dy.shape());
-      // The rows of a product as several matrices, one after the other.
+      // The rows of a product are several matrices, one after the other.
       const int64_t terms = ceil_div(tiling.count(), sums);
       const auto transformed = [&](int64_t channels) {
         return matrices(du, kWinogradProducts, sums * terms, channels);
@@ -125,7 +126,7 @@ class WinogradPlan final : public ConvolutionPlan {
 
 bool can_be_winograd(const ConvolutionProblem& p) {
   const auto has_rows = [](const Shape& images) {
-    // Sums in parts fill up the last one.
+    // The factor 1/2 leaves room for the rows that fill up the last part of a sum in parts.
     return WinogradTiling(images).count() <= kMostWinogradRows / 2;
   };
   return p.dtype == DType::f32 && p.weight[2] == kWinogradWeights && p.weight[3] == kWinogradWeights && p.stride == 1 &&

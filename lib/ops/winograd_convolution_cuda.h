@@ -7,20 +7,22 @@
 
 namespace dptrain::ops::cuda {
 
-/// Winograd's convolution F(4x4, 3x3) of f32: the tiles of the images and the weights are transformed, cuBLASLt
-/// multiplies them as a batch of 36 matrices, and the products are transformed back. A quarter of the direct
-/// algorithm's multiplications, where no tile hangs over; every sum has one order, which depends on the shapes alone.
+/// Winograd's convolution F(4x4, 3x3) in f32. The tiles of the images and the weights are transformed, cuBLASLt
+/// multiplies them as a batch of 36 matrices, and the products are transformed back. If no tile overhangs, this is a
+/// quarter of the direct algorithm's multiplications. Every sum has one order, which depends on the shapes alone.
 ///
-/// Of a 3x3 layer of 64 channels over 512 images of 28 x 28 (103 MB in, 103 out) the direct algorithm multiplies and
-/// adds 29.6 GFLOP a pass, 0.44 ms of an H200's 67 TFLOP/s, and cuDNN reorders nhwc to nchw and back beside that. Here
-/// it is 7.4 GFLOP, 0.11 ms, while images, transformed images and products are written and read, 1.13 GB, 0.24 ms of
-/// its 4.8 TB/s. From 256 channels on, the multiplications weigh more than the bytes.
+/// An example is a 3x3 layer of 64 channels over 512 images of 28 x 28 (103 MB in, 103 MB out). The direct algorithm
+/// multiplies and adds 29.6 GFLOP per pass, 0.44 ms of an H200's 67 TFLOP/s, and cuDNN also reorders nhwc to nchw and
+/// back. Winograd's algorithm multiplies and adds 7.4 GFLOP, 0.11 ms. It writes and reads images, transformed images
+/// and products, 1.13 GB, 0.24 ms of the H200's 4.8 TB/s. From 256 channels on, the multiplications take longer than
+/// the memory accesses.
 
-/// Whether a problem can be computed so.
+/// Whether Winograd's convolution can compute a problem.
 bool can_be_winograd(const ConvolutionProblem& problem);
 
-/// The plans for a problem that can: all images at once as far as a workspace may be so large; and in parts whose
-/// transformed images stay in an L2 cache, where these aren't too many.
+/// Returns the plans for a problem that it can compute. The first takes all images at once, or as many as the workspace
+/// limit allows. The second takes parts whose transformed images stay in an L2 cache; it is left out if it has no more
+/// parts than the first, or too many.
 std::vector<std::unique_ptr<ConvolutionPlan>> winograd_convolutions(const ConvolutionProblem& problem);
 
 }  // namespace dptrain::ops::cuda

@@ -2,7 +2,7 @@
 
 #include "ops/winograd_layout.h"
 
-// Compiled once for each instruction set, see cmake/DptrainKernels.cmake, as winograd_*_kernels.cc are.
+// Compiled once for each instruction set, like winograd_*_kernels.cc; see cmake/DptrainKernels.cmake.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 

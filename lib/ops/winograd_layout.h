@@ -3,8 +3,8 @@
 #include "ops/vector_lanes.h"
 #include "ops/winograd_kernels.h"
 
-// How what Winograd's kernels transform lies in memory, and those kernels of one instruction set: for winograd_*.cc
-// that are compiled once for each.
+// How Winograd's kernels store transformed numbers, and declarations of one instruction set's kernels. For the
+// winograd_*.cc files that are compiled once for each instruction set.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 
@@ -19,27 +19,28 @@ void multiply_by_tiles(const WinogradWeightProduct& product);
 
 namespace {
 
-// A product's sums are kept in registers: on AVX-512 24 of 32, on AVX2 12 of 16.
+// A product's sums are kept in registers: 24 of 32 on AVX-512, 12 of 16 on AVX2.
 constexpr int kLanes = kRegisterLanes, kRunTiles = kLanes == 16 ? 12 : 6;
 constexpr int kPanel = 2;
 
 using Vector = Row<kLanes>;
 
-/// From one product of a block of weights to the next.
+/// Distance between two of the 36 products in a block of weights.
 constexpr int64_t weight_product(int64_t outputs) { return (kLanes * outputs + 1) * kLanes; }
 
 constexpr int64_t weight_numbers(int64_t outputs) { return kWinogradProducts * weight_product(outputs); }
 
 constexpr int64_t runs_of(int64_t tiles) { return (tiles + kRunTiles - 1) / kRunTiles; }
 
-/// Where a run begins; `run` may be one past the last. Runs are as equal as they can be: few tiles hide no latency.
+/// Returns the first tile of a run; `run` may be one past the last. Runs are as equal as possible, because short runs
+/// don't hide latency.
 constexpr int64_t run_begin(int64_t run, int64_t tiles, int64_t runs) { return run * tiles / runs; }
 
-/// Some tiles one after the other: image, place of the first output, and where the tile's numbers of the first product
-/// lie in a block, `product` apart from those of the next.
+/// Walks over some tiles: image, place of the first output, and the offset in a block of the tile's numbers of the
+/// first product. The next product's numbers are `product` further on.
 class TileWalk {
  public:
-  /// `in_runs`: as products by weights read them; else as those of tiles do.
+  /// `in_runs`: the layout for products with weights; else the one for products with tiles.
   TileWalk(const WinogradTiles& tiles, bool in_runs)
       : tiles_(tiles), runs_(in_runs ? runs_of(tiles.count) : 1), end_(run_begin(1, tiles.count, runs_)) {
     const int64_t per_image = tiles.rows * tiles.columns;

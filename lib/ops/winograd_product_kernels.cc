@@ -7,10 +7,11 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// Of inputs' channels, whose sums with a panel are in registers.
+/// Input channels whose sums with a panel are kept in registers.
 constexpr int kChannels = kRunTiles > 8 ? 8 : 4;
 
-/// One product of R tiles and a panel of P blocks. Not inlined: what is around would take registers from the sums.
+/// Computes one product of R tiles and a panel of P blocks. Not inlined, because surrounding code would take registers
+/// from the sums.
 template <int R, int P>
 [[gnu::noinline]] void multiply_run(const WinogradProduct& p, const float* v, const float* u, float* m) {
   const int64_t block = p.tiles * kWinogradProducts * kLanes;
@@ -41,7 +42,7 @@ template <int R, int P>
 }
 
 using MultiplyRun = void (*)(const WinogradProduct&, const float*, const float*, float*);
-/// By the number of tiles.
+/// multiply_run by the number of tiles.
 template <int P, class Counts = std::make_integer_sequence<int, kRunTiles>>
 struct Runs;
 template <int P, int... R>
@@ -49,7 +50,7 @@ struct Runs<P, std::integer_sequence<int, R...>> {
   static constexpr MultiplyRun of[] = {nullptr, multiply_run<R + 1, P>...};
 };
 
-/// One product of R channels of inputs and P blocks of outputs, over all tiles.
+/// Computes one product of R input channels and P blocks of outputs, over all tiles.
 template <int R, int P>
 [[gnu::noinline]] void multiply_channels(int64_t tiles, const float* v, const float* z, float* du) {
   const int64_t block = kWinogradProducts * winograd_row(tiles) * kLanes;
@@ -75,7 +76,7 @@ template <int R, int P>
     for (int o = 0; o < P; ++o) store<kLanes>(du + (r * P + o) * kLanes, sums[r][o]);
 }
 
-/// Product number e.
+/// Computes product number e.
 template <int P>
 void multiply_panel(const WinogradWeightProduct& p, int64_t e, const float* z, float* du) {
   const int64_t product = winograd_row(p.tiles) * kLanes, block = kWinogradProducts * product;

@@ -1,12 +1,12 @@
 #include "ops/winograd_layout.h"
 #include "ops/winograd_transforms.h"
 
-// Winograd's tiles out of images and into them, each transformed.
+// Reads tiles of Winograd's inputs from images and writes tiles of outputs to images, with their transforms.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// A square of S x S positions of an image, of which those outside are zeros.
+/// A square of S x S positions of an image; positions outside are zeros.
 template <int S>
 class Window {
  public:
@@ -19,7 +19,7 @@ class Window {
     }
   }
 
-  /// visit(read), read(i, j) being what stands there.
+  /// Calls visit(read), where read(i, j) returns the number at that place.
   template <class Visit>
   void with_reader(const float* image, const Visit& visit) const {
     const float* at = image + origin_;

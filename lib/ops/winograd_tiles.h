@@ -5,22 +5,23 @@
 #include "ops/winograd_kernels.h"
 #include "tensor/tensor.h"
 
-// What the passes of conv2d_winograd_*.cc share.
+// Declarations shared by the passes of conv2d_winograd_*.cc.
 
 namespace dptrain::ops::cpu::winograd {
 
-/// A group of tiles is what a thread takes through all at once. Numbers of its transformed inputs that leave room for
-/// its sums and the weights in a second-level cache, and the fewest tiles that make up for the weights' transform.
+/// A thread takes one group of tiles at a time through all steps. kGroupNumbers is the size of the group's transformed
+/// inputs that leaves room for its sums and the weights in a second-level cache. kFewestTiles is the fewest tiles that
+/// make up for the transform of the weights.
 constexpr int64_t kGroupNumbers = 192 * 1024, kFewestTiles = 48;
 
 inline int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
-/// Of some blocks of transformed tiles.
+/// Numbers of `blocks` blocks of transformed tiles.
 inline int64_t tile_numbers(int64_t blocks, int64_t tiles) {
   return kWinogradProducts * blocks * tiles * winograd_kernels().lanes;
 }
 
-/// Of some blocks of transformed weights.
+/// Numbers of transformed weights for these blocks of inputs and outputs.
 inline int64_t weight_numbers(int64_t inputs, int64_t outputs) {
   const WinogradKernels& kernels = winograd_kernels();
   return inputs * (outputs / kernels.panel * kernels.weight_numbers(kernels.panel) +
@@ -31,7 +32,7 @@ inline WinogradImages images_of(const Shape& shape) {
   return {.blocks = parts_of(shape[1], winograd_kernels().lanes), .height = shape[2], .width = shape[3]};
 }
 
-/// All tiles of such outputs.
+/// Returns all tiles of outputs with this shape.
 inline WinogradTiles tiles_of(const Shape& y) {
   const int64_t rows = parts_of(y[2], kWinogradOutputs), columns = parts_of(y[3], kWinogradOutputs);
   return {.rows = rows, .columns = columns, .first = 0, .count = y[0] * rows * columns};

@@ -2,18 +2,19 @@
 
 #include "ops/winograd_sizes.h"
 
-// The transforms of Winograd's convolution F(4x4, 3x3), for kernels alone: each file of them gets its own, compiled for
-// its instruction set or GPU.
+// The transforms of Winograd's convolution F(4x4, 3x3), for kernels only: each file compiles its own copy for its
+// instruction set or GPU.
 //
-// Four outputs of a filter of three numbers are a product of polynomials, taken at the points 0, +-a, +-b and infinity:
+// Four outputs of a filter of three numbers are a product of polynomials, evaluated at the points 0, +-a, +-b and
+// infinity:
 //   y = O [(F w) * (I x)]     x: 6 inputs, w: 3 weights, y: 4 outputs, * by elements
-// in both directions of an image 36 products for 16 outputs instead of 144. Row p of F is (1, p, p^2) / N(p) and row p
-// of I holds the coefficients of the product of (x - q) over the other points q, whose value at p is N(p); column p of
-// O is (1, p, p^2, p^3). The gradients are the transposes:
+// In both directions of an image this takes 36 products for 16 outputs instead of 144. Row p of F is (1, p, p^2) /
+// N(p). Row p of I holds the coefficients of the product of (x - q) over the other points q; N(p) is its value at p.
+// Column p of O is (1, p, p^2, p^3). The gradients are the transposes:
 //   weights: F^T [(I x) * (O^T dy)]; inputs: the convolution of dy with the weights turned by 180 degrees.
-// Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015, with other points.
+// Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015, with other points.
 //
-// V is a number, or several side by side that are added and multiplied by a number together.
+// V is a number, or a vector of numbers with addition and multiplication by a number.
 
 #if defined(__CUDACC__)
 #define DPTRAIN_UNROLL _Pragma("unroll")
@@ -24,14 +25,14 @@
 namespace dptrain::ops {
 namespace {
 
-/// The points. Of all pairs of eighths these round least in f32, over random images and weights: less than half of what
-/// 1 and 2 do.
+/// The points. Of all pairs of multiples of 1/8 these have the smallest rounding error in f32 over random images and
+/// weights, less than half of that of 1 and 2.
 constexpr float kA = 0.625F, kB = 1.5F;
 constexpr float kA2 = kA * kA, kB2 = kB * kB;
 /// 1 / N(p).
 constexpr float kOver0 = 1 / (kA2 * kB2), kOverA = 1 / (2 * kA2 * (kA2 - kB2)), kOverB = 1 / (2 * kB2 * (kB2 - kA2));
 
-/// I x.
+/// Computes I x.
 struct InputTransform {
   static constexpr int kFrom = kWinogradInputs, kTo = kWinogradInputs;
   template <class V>
@@ -47,7 +48,7 @@ struct InputTransform {
   }
 };
 
-/// F w.
+/// Computes F w.
 struct WeightTransform {
   static constexpr int kFrom = kWinogradWeights, kTo = kWinogradInputs;
   template <class V>
@@ -63,7 +64,7 @@ struct WeightTransform {
   }
 };
 
-/// O m.
+/// Computes O m.
 struct OutputTransform {
   static constexpr int kFrom = kWinogradInputs, kTo = kWinogradOutputs;
   template <class V>
@@ -76,7 +77,7 @@ struct OutputTransform {
   }
 };
 
-/// O^T dy.
+/// Computes O^T dy.
 struct OutputGradientTransform {
   static constexpr int kFrom = kWinogradOutputs, kTo = kWinogradInputs;
   template <class V>
@@ -92,7 +93,7 @@ struct OutputGradientTransform {
   }
 };
 
-/// F^T u.
+/// Computes F^T u.
 struct WeightGradientTransform {
   static constexpr int kFrom = kWinogradInputs, kTo = kWinogradWeights;
   template <class V>
@@ -104,8 +105,8 @@ struct WeightGradientTransform {
   }
 };
 
-/// A transform of both directions of a square of numbers: of its columns, then of the rows of that. read(i, j) gives a
-/// number of the square, write(i, j, number) takes one of the result.
+/// Transforms a square of numbers in both directions: first its columns, then the rows of that result. read(i, j)
+/// returns a number of the square; write(i, j, number) receives one of the result.
 template <class Transform, class V, class Read, class Write>
 constexpr void transform_both_ways(const Read& read, const Write& write) {
   constexpr int kFrom = Transform::kFrom, kTo = Transform::kTo;

@@ -8,7 +8,7 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// W channels side by side, for the transforms. A thread keeps 36 of these in registers.
+/// W neighboring channels, as the transforms take them. A thread keeps 36 of these in registers.
 template <int W>
 struct Lanes {
   Pack<float, W> pack;
@@ -34,9 +34,9 @@ struct Lanes {
   }
 };
 
-/// What kernels walk over: rows of matrices, and channels. Threads beside each other take channels beside each other.
+/// How kernels walk over the rows of matrices, and over channels. Neighboring threads take neighboring channels.
 ///   block (lanes, rows), 256 threads
-///   grid (packs of channels, rows), of which a thread takes every so many-th
+///   grid (packs of channels, rows); a thread takes every n-th row, n being the grid's threads along y
 struct Walk {
   int64_t channels;
   int32_t rows;
@@ -62,12 +62,12 @@ struct Walk {
   }
 };
 
-/// Where the squares of tiles lie in images.
+/// Where the squares of tiles are in images.
 struct Squares {
   int32_t tiles;
   Divisor<int32_t> of_image, columns;
   int32_t height, width;
-  int32_t before;  ///< rows and columns of zeros that a square of the first tiles begins with
+  int32_t before;  ///< rows and columns of zeros with which a square of the first tiles begins
 
   Squares(const WinogradTiling& tiling, const Shape& images, int64_t padding)
       : tiles(static_cast<int32_t>(tiling.count())),
@@ -78,12 +78,12 @@ struct Squares {
         before(static_cast<int32_t>(padding)) {}
 };
 
-/// One of them.
+/// The square of one tile.
 struct Square {
   int32_t row, column;  ///< where it begins; -1 is a row or a column of padding
   int32_t height, width;
   int64_t channels;
-  int64_t origin;  ///< of the image
+  int64_t origin;  ///< offset of the image
 
   __device__ Square(const Squares& squares, int32_t tile, int64_t channels_)
       : height(squares.height), width(squares.width), channels(channels_) {
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kThreads)
         [&](int i, int j, const Lanes<W>& value) {
           if (!square.has(i, j)) return;
           const Lanes<W> sum = value + added;
-          // A NaN stays one.
+          // Written so that a NaN stays one.
           const Lanes<W> result =
               Lanes<W>::each([&](int lane) { return relu && sum.pack.at[lane] <= 0 ? 0.f : sum.pack.at[lane]; });
           result.store(images + square.offset(i, j) + channel);
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(kThreads)
 
 constexpr int kTaps = kWinogradWeights * kWinogradWeights;
 
-/// A row is an output channel here, and in the next.
+/// A row is an output channel here, and in weight_gradient_kernel.
 template <int W>
 __global__ void __launch_bounds__(kThreads) weights_kernel(Walk walk, const float* weight, bool turned, float* u) {
   const int64_t channel = walk.channel(W);
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int j = 0; j < kWinogradInputs; ++j)
         sums[i][j] = Lanes<W>::load(from + (i * kWinogradInputs + j) * parts * part_size);
-    // All 36 loads of a part are under way at once.
+    // All 36 loads of a part are in flight at once.
     for (int64_t part = 1; part < parts; ++part) {
 #pragma unroll
       for (int i = 0; i < kWinogradInputs; ++i)
@@ -191,7 +191,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-/// Calls f(std::integral_constant<int, W>()) for the channels that a thread takes: two where all addresses allow it.
+/// Calls f(std::integral_constant<int, W>()), where W is the number of channels that a thread takes: two if all
+/// addresses allow it, else one.
 template <class F>
 void with_width(int64_t channels, std::initializer_list<const void*> pointers, const F& f) {
   bool in_pairs = channels % 2 == 0;
@@ -199,7 +200,7 @@ void with_width(int64_t channels, std::initializer_list<const void*> pointers, c
   in_pairs ? f(std::integral_constant<int, 2>()) : f(std::integral_constant<int, 1>());
 }
 
-/// Of matrices [36, rows, channels], or of parts of them.
+/// The walk over matrices [36, rows, channels], or over parts of them.
 Walk walk_over(const Tensor& matrices) {
   return {.channels = matrices.shape()[2], .rows = static_cast<int32_t>(matrices.shape()[1])};
 }

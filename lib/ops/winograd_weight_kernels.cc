@@ -1,14 +1,14 @@
 #include "ops/winograd_layout.h"
 #include "ops/winograd_transforms.h"
 
-// Winograd's weights, transformed, and their gradients back from that.
+// Transforms Winograd's weights, and their gradients back.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
 constexpr int64_t kTaps = kWinogradWeights * kWinogradWeights;
 
-/// A block of inputs by a block of outputs as [3, 3, inputs, outputs], turned.
+/// Transposes a block of inputs by a block of outputs, [3, 3, inputs, outputs], and turns the window by 180 degrees.
 void turn(const float* weights, float (&to)[kTaps][kLanes][kLanes]) {
   for (int64_t tap = 0; tap < kTaps; ++tap) {
     Vector rows[kLanes];
