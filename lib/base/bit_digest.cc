@@ -9,11 +9,11 @@ namespace dptrain {
 namespace {
 
 using Word = uint64_t;
-/// Each has a chain of products of its own, which a processor works on at once.
+/// Each lane has its own chain of products, so that a processor works on several at once.
 constexpr size_t kLanes = 8;
-/// The round of xxHash64 (Collet, xxhash.com), with its first two primes. One to one in `state` for any word, and in
-/// `word` for any state: what differs once stays different. The products spread a bit to those above it, the turn
-/// brings these to where they are spread again.
+/// The round of xxHash64 (Collet, xxhash.com), with its first two primes. It is one-to-one in `state` for any word, and
+/// in `word` for any state, so a difference never disappears. The products spread a bit to the bits above it. The
+/// rotation moves those down, so that the next product spreads them again.
 Word mixed(Word state, Word word) {
   constexpr Word kFirst = 0x9e3779b185ebca87, kSecond = 0xc2b2ae3d27d4eb4f;
   return std::rotl(state + word * kSecond, 31) * kFirst;

@@ -6,9 +6,9 @@
 
 namespace dptrain {
 
-/// 64 bits that are the same for the same bytes, made about as fast as these are read. Bytes that differ within one
-/// aligned word of eight alone always have other ones; of those that differ more, one case in 2^64 hasn't. For what
-/// goes wrong by itself: who looks for other bytes with the same digest finds some, unlike those of Sha256.
+/// A 64-bit digest of bytes, computed about as fast as they are read. Inputs that differ only within one aligned 8-byte
+/// word always have different digests. Inputs that differ in more places share a digest in one case of 2^64. It detects
+/// accidental damage only: unlike with Sha256, other bytes with the same digest can be found on purpose.
 uint64_t bit_digest(std::span<const std::byte> bytes);
 
 }  // namespace dptrain

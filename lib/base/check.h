@@ -6,7 +6,7 @@
 
 namespace dptrain {
 
-/// Throws Error(ExitCode::bug) that names the place. What DPTRAIN_CHECK calls.
+/// Throws Error(ExitCode::bug) with the file and line. DPTRAIN_CHECK calls it.
 [[noreturn]] void report_bug(const char* file, int line, const char* condition, const std::string& message);
 
 }  // namespace dptrain

@@ -14,7 +14,7 @@ inline double seconds_between(Clock::time_point start, Clock::time_point end) {
 /// Seconds since `start`.
 inline double seconds_since(Clock::time_point start) { return seconds_between(start, Clock::now()); }
 
-/// The moment `seconds` from now: what every wait is given.
+/// The time point `seconds` from now, as a deadline for waits.
 inline Clock::time_point deadline_in(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }

@@ -6,7 +6,7 @@
 
 namespace dptrain {
 
-/// "1 epoch", "10 epochs"
+/// The count with its noun: "1 epoch", "10 epochs".
 std::string counted(int64_t count, std::string_view what);
 
 }  // namespace dptrain

@@ -5,9 +5,9 @@
 namespace dptrain {
 namespace {
 
-/// What a byte that leaves the register changes in it.
+/// The change of the register for each byte that leaves it.
 constexpr std::array<uint32_t, 256> crc_table() {
-  constexpr uint32_t kPolynomial = 0x82f63b78;  // its bits reversed, as the register shifts to the right
+  constexpr uint32_t kPolynomial = 0x82f63b78;  // with its bits reversed, as the register shifts to the right
   std::array<uint32_t, 256> table{};
   for (uint32_t byte = 0; byte < table.size(); ++byte) {
     uint32_t value = byte;

@@ -4,7 +4,7 @@
 
 namespace dptrain {
 
-/// A number as people read it: without decimals, its digits in groups of three, "1,234,567".
+/// A number for people: without decimals, with digits in groups of three, "1,234,567".
 std::string digit_groups(double value);
 
 }  // namespace dptrain

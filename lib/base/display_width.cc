@@ -6,7 +6,7 @@
 namespace dptrain {
 namespace {
 
-/// The C.UTF-8 locale for the calling thread while this lives.
+/// Sets the C.UTF-8 locale for the calling thread while it lives.
 class Utf8Locale {
  public:
   Utf8Locale() : before_(locale() ? uselocale(locale()) : locale_t{}) {}
@@ -32,7 +32,7 @@ struct Character {
   int columns;
 };
 
-/// The first character of `text`, which has one.
+/// The first character of `text`, which must not be empty.
 Character first_character(std::string_view text, const Utf8Locale& locale) {
   if (!locale.is_there()) {
     size_t bytes = 1;
@@ -42,7 +42,7 @@ Character first_character(std::string_view text, const Utf8Locale& locale) {
   std::mbstate_t state{};
   wchar_t decoded = 0;
   const size_t bytes = std::mbrtowc(&decoded, text.data(), text.size(), &state);
-  // What isn't UTF-8, a NUL or a control character: terminals differ, one column each.
+  // Terminals differ for bytes that aren't UTF-8, NULs and control characters. They count as one column each.
   if (bytes == 0 || bytes > text.size()) return {.bytes = 1, .columns = 1};
   const int columns = wcwidth(decoded);
   return {.bytes = bytes, .columns = columns < 0 ? 1 : columns};

@@ -7,7 +7,7 @@
 namespace dptrain {
 namespace {
 
-/// A user's text may have line breaks in it, and a sentence is one line.
+/// Escapes control characters. A user's text may contain line breaks, but a sentence is one line.
 std::string in_one_line(const std::string& text) {
   std::string line;
   for (const char c : text) {

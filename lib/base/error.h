@@ -8,7 +8,7 @@
 
 namespace dptrain {
 
-/// What is wrong, in the four parts that every message to a user has:
+/// A mistake, in the four parts that every message to a user has:
 /// "<where>: <expected>, got <got>; <advice>". Empty parts are left out.
 struct Mistake {
   std::string where;     ///< "configs/a.yaml:12: devices", a file, a tensor
@@ -16,23 +16,24 @@ struct Mistake {
   std::string got;       ///< "'many'"
   std::string advice;    ///< "write devices: 2"
 
-  /// The one sentence.
+  /// The message in one sentence.
   std::string sentence() const;
 };
 
 /// A failure that ends the program with `code()`. `what()` is one sentence: the root cause. Control characters in it,
-/// as of a user's text, are written as escapes: \n.
+/// such as those of a user's text, are written as escapes: \n.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& sentence);
   Error(ExitCode code, const Mistake& mistake);
-  /// Several mistakes, a line each; `what()` is the first of them and how many more. `lines` must not be empty.
+  /// Holds several mistakes, one per line. `what()` is the first one and the number of all others. `lines` must not be
+  /// empty.
   Error(ExitCode code, std::vector<std::string> lines);
 
   ExitCode code() const noexcept { return code_; }
-  /// Every mistake, a line each; one line unless there were several.
+  /// All mistakes, one per line. A single mistake has one line.
   const std::vector<std::string>& lines() const noexcept { return lines_; }
-  /// Whether it begins with where the mistake is.
+  /// Whether the message begins with the place of the mistake.
   bool says_where() const noexcept { return says_where_; }
 
  private:
@@ -41,7 +42,7 @@ class Error : public std::runtime_error {
   bool says_where_ = false;
 };
 
-/// Calls `work`; the sentence of an error that it throws gets `prefix`, ": " in front.
+/// Calls `work`. If it throws an Error, puts `prefix` and ": " in front of the error's sentence.
 template <typename Work>
 auto with_prefix(const std::string& prefix, const Work& work) {
   try {

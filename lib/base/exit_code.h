@@ -6,22 +6,22 @@ namespace dptrain {
 enum class ExitCode : int {
   ok = 0,
   assertion_failed = 1,  ///< an assertion of `compare`, or what `verify` or `gate` asks for, did not hold
-  usage = 64,            ///< the command line
-  bad_data = 65,         ///< a data file or checkpoint that is there, but wrong
+  usage = 64,            ///< a mistake in the command line
+  bad_data = 65,         ///< a data file or checkpoint exists but is wrong
   missing_file = 66,
   job_not_formed = 69,
-  bug = 70,        ///< ours
-  device = 71,     ///< a device that is absent or failed, or memory
+  bug = 70,        ///< a bug in dptrain
+  device = 71,     ///< a device is missing or has failed, or is out of memory
   io = 74,         ///< input or output failed, disk full, directory in use
-  peer_lost = 75,  ///< resumable
+  peer_lost = 75,  ///< another rank or process was lost; the run can be resumed
   ranks_disagree = 76,
   config = 78,
-  diverged = 79,      ///< the loss is no longer finite, or devices have other weights
-  interrupted = 130,  ///< SIGINT, after the step in hand and a checkpoint
-  terminated = 143,   ///< SIGTERM, the same
+  diverged = 79,      ///< the loss is no longer finite, or devices' weights differ
+  interrupted = 130,  ///< SIGINT, after the current step and a checkpoint
+  terminated = 143,   ///< SIGTERM, after the current step and a checkpoint
 };
 
-/// What a program that a signal has ended exits with, to a shell: 130 of SIGINT.
+/// The exit code that a shell sees for a program that a signal has ended: 130 for SIGINT.
 constexpr ExitCode exit_code_of_signal(int signal) { return static_cast<ExitCode>(128 + signal); }
 
 }  // namespace dptrain

@@ -20,13 +20,13 @@ namespace {
   throw Error(ExitCode::io, fmt::format("{}: could not {}: {}", path.string(), what, std::strerror(error)));
 }
 
-/// A file descriptor that is closed where its owner ends; `close()` reports what closing found.
+/// A file descriptor that the destructor closes. `close()` also reports errors of closing.
 class OpenFile {
  public:
   OpenFile(const std::filesystem::path& path, int flags) : OpenFile(path, flags, path) {}
-  /// `told`: what failures name.
+  /// `told` is the path that error messages name.
   OpenFile(const std::filesystem::path& path, int flags, const std::filesystem::path& told) : path_(told) {
-    // A pipe would be waited for until somebody opens its other end.
+    // Opening a pipe would block until somebody opens its other end.
     do descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0644);
     while (descriptor_ < 0 && errno == EINTR);
     const int error = errno;
@@ -55,7 +55,7 @@ class OpenFile {
     return found.st_size;
   }
   void write(std::span<const std::byte> bytes) {
-    // In pieces, so that who looks sees that it goes on.
+    // Written in pieces, so that a watchdog sees progress.
     constexpr size_t kPieceBytes = size_t{1} << 24;
     while (!bytes.empty()) {
       const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kPieceBytes));
@@ -78,7 +78,7 @@ class OpenFile {
   int descriptor_ = -1;
 };
 
-/// As write_file_atomically does; waits for the disk where it `syncs`.
+/// Implements write_file_atomically. With `syncs` it waits for the disk.
 void replace_file(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts, bool syncs) {
   std::filesystem::path aside = path;
   aside += fmt::format(".tmp-{}", ::getpid());

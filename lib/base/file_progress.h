@@ -4,11 +4,11 @@
 
 namespace dptrain {
 
-/// Pieces of files that this process has read or written so far, whatever thread did. Who doesn't know how long that
-/// may take can tell by it whether it goes on.
+/// How many pieces of files all threads of this process have read or written so far. Since file access may take any
+/// time, a watchdog uses the count to see whether it still advances.
 int64_t file_pieces();
 
-/// One more.
+/// Counts one more piece.
 void count_file_piece();
 
 }  // namespace dptrain

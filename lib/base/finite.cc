@@ -6,7 +6,7 @@
 namespace dptrain {
 
 bool are_finite(std::span<const float> values) {
-  // All of them are looked at, which is done in vectors; a search for the first one isn't.
+  // The loop checks all values, so the compiler can vectorize it. A search for the first one could not be vectorized.
   constexpr uint32_t kExponent = 0x7f800000;
   uint32_t others = 0;
   for (const float value : values) others |= (std::bit_cast<uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;

@@ -4,7 +4,7 @@
 
 namespace dptrain {
 
-/// Whether none of them is an infinity or NaN.
+/// Whether no value is an infinity or NaN.
 bool are_finite(std::span<const float> values);
 
 }  // namespace dptrain

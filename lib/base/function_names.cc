@@ -16,10 +16,10 @@
 namespace dptrain {
 namespace {
 
-/// No program has more symbols than that; a damaged file may say so.
+/// No program has more symbols than that, but a damaged file may claim so.
 constexpr size_t kMostBytes = size_t{1} << 28;
 
-/// `count` of them at that place of the file; none where it has fewer.
+/// Reads `count` entries at `offset` of the file. Empty if the file has fewer.
 template <class Entry>
 std::vector<Entry> entries_at(std::ifstream& file, uint64_t offset, size_t count) {
   if (count > kMostBytes / sizeof(Entry)) return {};
@@ -38,7 +38,8 @@ std::string demangled(const char* symbol) {
   return name != nullptr ? name.get() : symbol;
 }
 
-/// Where this program itself was loaded: its file may have been replaced since, or named relative to another folder.
+/// Where this program itself was loaded. Its file may have been replaced since, or may be named relative to another
+/// folder.
 const void* own_base() {
   Dl_info found = {};
   return ::dladdr(reinterpret_cast<const void*>(&own_base), &found) != 0 ? found.dli_fbase : nullptr;

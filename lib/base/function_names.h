@@ -7,12 +7,12 @@
 
 namespace dptrain {
 
-/// The functions of this process by the addresses of their instructions. Reads the files that they were loaded from,
-/// whose tables of symbols name functions that aren't exported, too, unless they were stripped.
+/// Finds the functions of this process by the addresses of their instructions. It reads the files that were loaded.
+/// Their symbol tables also name functions that aren't exported, unless the files were stripped.
 class FunctionNames {
  public:
-  /// "dptrain::f(int) + 0x1c (dptrain + 0x4711)": the function, and the place in the file as addr2line takes it; of a
-  /// function that nobody names the file alone.
+  /// Describes an address: "dptrain::f(int) + 0x1c (dptrain + 0x4711)". That is the function, and the place in the file
+  /// as addr2line takes it. If the function has no name, only the file is given.
   std::string place(uintptr_t address);
 
  private:
@@ -27,7 +27,7 @@ class FunctionNames {
   };
   static Program read(const std::string& file);
 
-  std::map<uintptr_t, Program> programs_;  ///< by where they were loaded
+  std::map<uintptr_t, Program> programs_;  ///< by load address
 };
 
 }  // namespace dptrain

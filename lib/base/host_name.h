@@ -4,7 +4,7 @@
 
 namespace dptrain {
 
-/// The name of this machine among others, as `hostname` prints it; "unknown" where it has none.
+/// This machine's name, as `hostname` prints it; "unknown" if it has none.
 std::string host_name();
 
 }  // namespace dptrain

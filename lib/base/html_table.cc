@@ -7,7 +7,7 @@
 namespace dptrain {
 namespace {
 
-/// With more rows it has a height of its own.
+/// A table with more rows gets a limited height.
 constexpr size_t kLongTable = 30;
 
 std::string class_attribute(std::string_view look) { return look.empty() ? "" : fmt::format(" class=\"{}\"", look); }

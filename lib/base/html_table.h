@@ -8,19 +8,19 @@
 
 namespace dptrain {
 
-/// A column of a table of HTML.
+/// A column of an HTML table.
 struct HtmlColumn {
   std::string header;
-  std::vector<std::string> cells;  ///< HTML, one a row, as many in every column
-  std::string_view look = "";      ///< the class of its cells: "number", or whatever the page's style has
+  std::vector<std::string> cells;  ///< HTML, one per row; all columns have the same number
+  std::string_view look = "";      ///< the class of its cells: "number", or any class of the page's style
 };
 
-/// The column with its text escaped; what isn't left-aligned is of the class "number".
+/// Converts a text column and escapes its text. A column that isn't left-aligned gets the class "number".
 HtmlColumn html_column(const TableColumn& column);
 
-/// The columns as a table, in a box of the class "scroll", in which it scrolls where it is wider than the page, and of
-/// "long" where it has many rows; `label` says to readers of
-/// screens what it is. The first column names the rows.
+/// Makes a table of the columns. It is in a box of the class "scroll", where it scrolls if it is wider than the page. A
+/// table with many rows also gets the class "long". `label` describes the table to screen readers. The first column
+/// names the rows.
 std::string html_table(const std::vector<HtmlColumn>& columns, std::string_view label);
 
 }  // namespace dptrain

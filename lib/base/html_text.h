@@ -5,8 +5,8 @@
 
 namespace dptrain {
 
-/// `text` as a page of HTML shows it, also within a quoted attribute: & < > " and ' are escaped. What no page may hold,
-/// control characters but for tabs and ends of lines and bytes that aren't UTF-8, becomes U+FFFD.
+/// Escapes `text` for an HTML page, also for use in a quoted attribute: & < > " and '. Bytes that aren't UTF-8, and
+/// control characters except tabs and newlines, become U+FFFD.
 std::string html_text(std::string_view text);
 
 }  // namespace dptrain

@@ -4,8 +4,8 @@
 
 namespace dptrain {
 
-/// share/dptrain beside the folder of the running program: where `cmake --install` puts configs/ and datasets/,
-/// wherever the installation was moved to. The folder need not exist.
+/// The folder share/dptrain beside the folder of the running program. `cmake --install` puts configs/ and datasets/
+/// there, wherever the installation is moved later. The folder need not exist.
 std::filesystem::path installed_data();
 
 }  // namespace dptrain

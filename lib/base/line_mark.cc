@@ -9,7 +9,7 @@
 namespace dptrain {
 namespace {
 
-// A place for each kind of mark, so that none changes while it is read.
+// Each kind of mark has its own buffer, so that no buffer changes while it is read.
 using Text = std::array<char, 32>;
 Text of_process = {}, of_rank = {};
 std::atomic<const char*> mark = "";

@@ -5,19 +5,20 @@
 
 namespace dptrain {
 
-// Who of several processes has written a line on stderr, which a launcher shows mixed: "[rank 2] " or "[process 3] "
-// stands before each. The first process, which talks for all, and one that is alone write none.
+// Marks that show which process wrote a line on stderr, because a launcher mixes the lines of several processes. Each
+// line begins with "[rank 2] " or "[process 3] ". The first process, which speaks for all, writes no mark, and neither
+// does a process that is alone.
 //
-// A program has one stderr, so this is one for it. Readers may be signal handlers.
+// A program has one stderr, so there is one mark for the program. Signal handlers may read it.
 
-/// From now on lines are those of this process of a job, by number; 0: not marked.
+/// Marks lines from now on with this process's number in its job; 0: no mark.
 void mark_lines_as_of_process(int process);
-/// The same, once it is known that the process has ranks: their first one.
+/// Marks lines with the process's first rank instead, once it is known that the process has ranks; 0: no mark.
 void mark_lines_as_of_rank(int rank);
 
-/// What stands before each line; "" where nothing does. Allocates nothing and waits for nobody.
+/// The mark in front of each line; "" if there is none. Doesn't allocate or block.
 std::string_view line_mark();
-/// `text` with the mark before each of its lines. What follows the last end of a line is one, too.
+/// `text` with the mark in front of each of its lines. Text behind the last newline counts as a line, too.
 std::string marked_lines(std::string_view text);
 
 }  // namespace dptrain

@@ -5,7 +5,7 @@
 
 namespace dptrain {
 
-/// With the letters A to Z as a to z, whatever the locale.
+/// The text with letters A to Z as a to z, whatever the locale.
 inline std::string lower_case(std::string_view text) {
   std::string lower(text);
   for (char& c : lower)

@@ -4,7 +4,7 @@
 
 namespace dptrain {
 
-/// Of at least one value; of an even number of them the mean of the two in the middle.
+/// The median of at least one value. For an even number of values it is the mean of the two in the middle.
 double median(std::vector<double> values);
 
 }  // namespace dptrain

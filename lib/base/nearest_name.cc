@@ -27,7 +27,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 namespace {
 
-/// "learning_rate" -> "lr"; "" of one word.
+/// The initials of a name: "learning_rate" -> "lr"; "" for a single word.
 std::string initials(std::string_view name) {
   std::string letters;
   for (size_t begin = 0; begin < name.size(); begin = std::min(name.find('_', begin), name.size() - 1) + 1)
@@ -49,7 +49,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
       nearest = candidate;
     }
   }
-  // "resnet" is the beginning of "resnet18" rather than a slip of "lenet".
+  // "resnet" more likely begins "resnet18" than misspells "lenet".
   constexpr size_t kShortestBeginning = 4;
   if (best > 1 && typed.size() >= kShortestBeginning) {
     const auto begins = std::ranges::find_if(

@@ -6,25 +6,25 @@
 
 namespace dptrain {
 
-/// A message in the wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding), put together field by
-/// field. `field` is the number that the message's definition gives it.
+/// Builds a message in the wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding), field by field.
+/// `field` is the number that the message's definition gives the field.
 class ProtobufMessage {
  public:
-  /// Of type int64 or an enumeration.
+  /// For fields of type int64 or of an enumeration.
   void add_integer(int field, int64_t value);
   void add_float(int field, float value);
   void add_double(int field, double value);
-  /// Of type string or bytes.
+  /// For fields of type string or bytes.
   void add_bytes(int field, std::string_view value);
   void add_message(int field, const ProtobufMessage& message) { add_bytes(field, message.bytes()); }
 
   const std::string& bytes() const { return bytes_; }
 
  private:
-  /// How the value of a field is laid out.
+  /// How a field's value is encoded.
   enum class Layout { varint = 0, eight_bytes = 1, counted_bytes = 2, four_bytes = 5 };
   void add_key(int field, Layout layout);
-  /// Seven bits a byte, the lowest first; all but the last byte have the highest bit.
+  /// Seven bits per byte, lowest first. All bytes except the last have the highest bit set.
   void add_varint(uint64_t value);
 
   std::string bytes_;

@@ -5,7 +5,7 @@
 
 namespace dptrain {
 
-/// What a random number is drawn for. The values are part of every result: never renumber.
+/// The purpose of a random number. The values are part of every result: never renumber them.
 enum class RandomPurpose : uint32_t {
   shuffle = 1,
   initialize = 2,
@@ -17,8 +17,8 @@ enum class RandomPurpose : uint32_t {
   compression = 8
 };
 
-/// The block of random words that a counter has under a key: Philox4x32-10 (Salmon et al., "Parallel random numbers: as
-/// easy as 1, 2, 3", SC 2011).
+/// The block of random words for a counter and a key: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy
+/// as 1, 2, 3", SC 2011).
 constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
   constexpr uint32_t kMultiply0 = 0xD2511F53u, kMultiply1 = 0xCD9E8D57u;
   constexpr uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
@@ -33,13 +33,14 @@ constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, st
   return counter;
 }
 
-/// The integer in [0, bound), bound > 0, that a random word stands for; bias below bound / 2^32.
+/// Maps a random word to an integer in [0, bound), bound > 0; bias below bound / 2^32.
 constexpr uint32_t word_below(uint32_t word, uint32_t bound) {
   return static_cast<uint32_t>((uint64_t{word} * bound) >> 32);
 }
 
-/// Random numbers by philox4x32 that depend on their key alone, never on how many were drawn before or by which thread.
-/// The key is (seed, purpose); the counter is (epoch, subject, position), where the subject is a sample or a parameter.
+/// Random numbers from philox4x32 that depend only on their key and counter, never on how many were drawn before or by
+/// which thread. The key is (seed, purpose). The counter is (epoch, subject, position), where the subject is a sample
+/// or a parameter.
 class KeyedRandom {
  public:
   constexpr KeyedRandom(uint64_t seed, RandomPurpose purpose, uint32_t epoch, uint32_t subject)
@@ -48,7 +49,7 @@ class KeyedRandom {
     key_ = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
   }
 
-  /// What philox4x32 is keyed with, for code that computes many blocks at once.
+  /// The key of philox4x32, for code that computes many blocks at once.
   constexpr const std::array<uint32_t, 2>& key() const { return key_; }
 
   /// The four words of block number `block`.
@@ -65,7 +66,7 @@ class KeyedRandom {
   uint32_t below(uint64_t position, uint32_t bound) const;
 
  private:
-  /// Spreads (seed, purpose) over the 64 bits of the key: splitmix64's finalizer.
+  /// Spreads (seed, purpose) over the 64 bits of the key, by splitmix64's finalizer.
   static constexpr uint64_t mixed(uint64_t x) {
     x += 0x9E3779B97F4A7C15ull;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;

@@ -10,7 +10,7 @@ struct evp_md_ctx_st;
 
 namespace dptrain {
 
-/// SHA-256 (FIPS 180-4), fed in pieces; by OpenSSL, which knows the instructions that processors have for it.
+/// SHA-256 (FIPS 180-4), fed in pieces. It uses OpenSSL, which uses the processor's instructions for it.
 class Sha256 {
  public:
   Sha256();
@@ -28,7 +28,7 @@ class Sha256 {
 
 /// The digest of a text.
 std::string sha256_of(std::string_view text);
-/// The digest of a whole file. Throws 74 where it can't be read.
+/// The digest of a whole file. Throws an error with exit code 74 if the file can't be read.
 std::string sha256_of_file(const std::filesystem::path& path);
 
 }  // namespace dptrain

@@ -2,8 +2,8 @@
 
 namespace dptrain {
 
-/// "SIGINT" of a signal that asks a program to stop; what isn't known here is called SIGTERM. May be called by a signal
-/// handler.
+/// The name of a signal that asks a program to stop, such as "SIGINT". An unknown signal is called SIGTERM. May be
+/// called in a signal handler.
 const char* signal_name(int signal);
 
 }  // namespace dptrain

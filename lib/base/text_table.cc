@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kGap = "  ";
 constexpr std::string_view kCut = "~";
 
-/// Cut to the columns of `width`, an end of it replaced by a mark.
+/// Cuts the text to `width` columns. A mark replaces the end that was cut.
 std::string cut(const std::string& text, int width) {
   if (display_width(text) <= width) return text;
   return fmt::format("{}{}", display_prefix(text, std::max(width - 1, 0)), kCut);
@@ -23,7 +23,7 @@ std::string cut(const std::string& text, int width) {
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-/// Where the first character is that not all of these texts have.
+/// The position of the first character that isn't the same in all texts.
 size_t first_difference(const std::vector<std::string>& texts) {
   const std::string& first = texts.front();
   size_t at = first.size();
@@ -33,8 +33,8 @@ size_t first_difference(const std::vector<std::string>& texts) {
   return at;
 }
 
-/// The cells of a column so wide; unlike ones that would be cut to the same begin with a mark instead, a little before
-/// they differ.
+/// Shortens the cells of a column to `width`. Different cells that would look the same when cut at the end are cut at
+/// the beginning instead, a little before they differ.
 std::vector<std::string> told_apart(std::vector<std::string> cells, int width) {
   std::map<std::string, std::vector<std::string>> cut_alike;
   for (const std::string& cell : cells)
@@ -42,7 +42,7 @@ std::vector<std::string> told_apart(std::vector<std::string> cells, int width) {
   for (std::string& cell : cells) {
     if (display_width(cell) <= width) continue;
     const size_t differ = first_difference(cut_alike.at(cut(cell, width)));
-    if (differ == cell.size()) continue;  // all are the same, or this one is how the others begin
+    if (differ == cell.size()) continue;  // all are equal, or all others begin with this one
     const std::string_view before = std::string_view(cell).substr(0, differ);
     size_t from = differ;
     while (from > 0 && display_width(before.substr(from - 1)) <= width / 3) --from;
@@ -57,7 +57,7 @@ struct Column {
   int width;
   std::vector<std::string> cells;
 
-  /// A header or a cell, cut and filled up to the width.
+  /// A header or a cell, cut and padded to the width.
   std::string fitted(const std::string& text) const {
     const std::string shown = cut(text, width);
     const std::string filling(static_cast<size_t>(width - display_width(shown)), ' ');
@@ -88,7 +88,7 @@ std::string block_of(std::span<const Column> columns) {
   return block;
 }
 
-/// What would end a cell of Markdown is escaped.
+/// Escapes characters that would end a Markdown cell.
 std::string markdown_cell(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -107,7 +107,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-/// The pieces with spaces between them; the lines after the first, which `head` begins, are as far to the right.
+/// Lays out the pieces with spaces between them. `head` begins the first line; later lines are indented by its width.
 std::string laid_out(std::string_view head, const std::vector<std::string>& pieces, int width) {
   const int indent = display_width(head);
   std::string lines(head);
@@ -131,7 +131,7 @@ void add_row(std::vector<TableColumn>& columns, const std::vector<std::string>& 
 }
 
 std::string text_table(const std::vector<TableColumn>& columns, int width) {
-  // The first column stands in every block: it may take as much as leaves room for another.
+  // The first column is repeated in every block. It may be as wide as still leaves room for another column.
   const Column first = column_of(columns.front(), width / 2);
   const int gap = static_cast<int>(kGap.size());
   std::vector<Column> block = {first};

@@ -8,26 +8,26 @@ namespace dptrain {
 
 struct TableColumn {
   std::string header;
-  std::vector<std::string> cells;  ///< one a row, as many in every column
+  std::vector<std::string> cells;  ///< one per row; all columns have the same number
   bool left_aligned = false;
 };
 
-/// A cell for each column.
+/// Adds a row with one cell for each column.
 void add_row(std::vector<TableColumn>& columns, const std::vector<std::string>& cells);
 
-/// The columns as lines of at most `width` columns of a terminal. Those that don't fit beside each other go on in a
-/// block below, behind the first column again; a cell that is too wide even so is cut, unlike ones where they differ.
+/// Formats the columns as lines of at most `width` terminal columns. Columns that don't fit side by side continue in a
+/// block below, which repeats the first column. A cell that is still too wide is cut. Cells that differ stay different.
 std::string text_table(const std::vector<TableColumn>& columns, int width);
 
-/// The same as a table of Markdown.
+/// Formats the columns as a Markdown table.
 std::string markdown_table(const std::vector<TableColumn>& columns);
 
-/// `text` in lines of at most `width` columns, broken between words where that is possible; each ends in a newline.
-/// Where it has lines itself, these stay, and are indented as far as they were.
+/// Breaks `text` into lines of at most `width` columns, between words if possible. Each line ends in a newline.
+/// Existing lines keep their breaks and their indentation.
 std::string wrapped(std::string_view text, int width);
 
-/// `head` and the items behind it with commas between them, in lines of at most `width` columns; the lines after the
-/// first begin where the first item does. An item is broken, between its words, where it alone is too long for a line.
+/// Formats `head` and then the items, separated by commas, in lines of at most `width` columns. Later lines begin where
+/// the first item begins. An item is broken, between its words, only if it alone is too long for a line.
 std::string wrapped_list(std::string_view head, const std::vector<std::string>& items, int width);
 
 }  // namespace dptrain

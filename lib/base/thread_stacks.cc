@@ -24,17 +24,17 @@
 namespace dptrain {
 namespace {
 
-/// One of those that the system leaves to programs.
+/// One of the signals that the system leaves to programs.
 int own_signal() { return SIGRTMIN + 5; }
 
 constexpr size_t kMostThreads = 512;
 constexpr size_t kMostAddresses = 64;
-/// Of a stack the handler's own, and what the system has put there to return from it.
+/// Frames to skip at the top of a stack: the handler's own, and the system's for the return from it.
 constexpr size_t kOfHandler = 2;
 
 enum class Answer : int { none, asked, given_up, answering, answered };
 
-/// A handler can be given nothing, and may come late: what it writes to stays where it is.
+/// The place of a thread's answer. A handler can't get arguments and may run late, so slots are global and stay valid.
 struct Slot {
   std::atomic<Answer> answer = Answer::none;
   std::atomic<pid_t> thread = 0;
@@ -47,12 +47,12 @@ _Unwind_Reason_Code add_address(_Unwind_Context* context, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
   if (slot.count == slot.addresses.size()) return _URC_END_OF_STACK;
   const uintptr_t address = _Unwind_GetIP(context);
-  if (address == 0) return _URC_END_OF_STACK;  // a thread begins nowhere
+  if (address == 0) return _URC_END_OF_STACK;  // the start of a thread has no caller
   slot.addresses[slot.count++] = address;
   return _URC_NO_REASON;
 }
 
-/// In the thread that is asked, wherever it is: allocates nothing.
+/// The signal handler. It runs in the thread that is asked, wherever that thread is, so it must not allocate.
 void tell_stack(int) {
   const int before = errno;
   const auto own = static_cast<pid_t>(::syscall(SYS_gettid));
@@ -77,18 +77,19 @@ std::vector<pid_t> threads_of_process() {
     if (std::from_chars(name.data(), name.data() + name.size(), thread).ec == std::errc()) threads.push_back(thread);
   }
   ::closedir(folder);
-  // The first thread, whose number is the process's, leads, also where the system began its numbers anew after it.
+  // The first thread, whose number is the process's, goes first. Other threads' numbers may be smaller if the system
+  // has started again from low numbers.
   std::ranges::sort(threads, {}, [first = ::getpid()](pid_t thread) { return std::pair(thread != first, thread); });
   return threads;
 }
 
-/// What the system says of a thread, which may have ended.
+/// What the system says about a thread, which may have ended.
 ThreadStack known_of(pid_t thread) {
   ThreadStack known{.thread = thread, .name = {}};
   std::ifstream file(fmt::format("/proc/self/task/{}/stat", thread));
   std::string line;
-  std::getline(file, line, '\0');  // which, unlike an iterator, bears that the system refuses to read of what has ended
-  // "4711 (name) S ...", where the name may hold anything.
+  std::getline(file, line, '\0');  // unlike an iterator, getline tolerates that reading fails for an ended thread
+  // The line is "4711 (name) S ...", where the name may contain anything.
   const size_t begin = line.find('('), end = line.rfind(')');
   if (begin == std::string::npos || end == std::string::npos || end + 2 >= line.size()) return known;
   known.name = line.substr(begin + 1, end - begin - 1);
@@ -96,7 +97,7 @@ ThreadStack known_of(pid_t thread) {
   return known;
 }
 
-/// What the thread's answer is to stand in; nothing where all are taken, and it isn't asked.
+/// Asks a thread and returns the slot for its answer. If no slot is free, returns null and doesn't ask.
 Slot* ask(pid_t thread) {
   const auto is_free = [](const Slot& slot) {
     const Answer answer = slot.answer;
@@ -130,9 +131,9 @@ std::vector<ThreadStack> take_thread_stacks(double timeout_s) {
   struct sigaction action = {};
   action.sa_handler = tell_stack;
   action.sa_flags = SA_RESTART | SA_ONSTACK;
-  // For good: a signal may come late.
+  // The handler stays installed, because a signal may come late.
   ::sigaction(own_signal(), &action, nullptr);
-  // Of the last call, that came too late.
+  // These answered too late for the last call.
   for (Slot& slot : slots)
     if (slot.answer == Answer::answered) slot.answer = Answer::none;
   std::vector<ThreadStack> stacks;
@@ -168,7 +169,7 @@ std::string describe_stacks(const std::vector<ThreadStack>& stacks) {
     text += fmt::format("{}thread {} ({}), {}{}\n", text.empty() ? "" : "\n", stack.thread, stack.name,
                         state_words(stack.state), stack.addresses.empty() ? ": it did not answer" : ":");
     for (size_t i = 0; i < stack.addresses.size(); ++i)
-      // A call may be the last instruction of its function: the next one is another's.
+      // A call may be the last instruction of its function. The return address then belongs to the next function.
       text += fmt::format("  {}\n", names.place(stack.addresses[i] - (i == 0 ? 0 : 1)));
   }
   return text;

@@ -9,7 +9,7 @@ std::optional<uint32_t> next_code_point(std::string_view text, size_t& at) {
   const uint8_t lead = byte(at);
   if (lead < 0x80) return byte(at++);
   const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  // 0x80 to 0xc1 never begin a character: they continue one, or would write an ASCII one in two bytes.
+  // 0x80 to 0xc1 never begin a character: they continue one, or would encode an ASCII one in two bytes.
   if (lead < 0xc2 || lead > 0xf4 || text.size() - at < bytes) return std::nullopt;
   uint32_t code = lead & (0x7fu >> bytes);
   for (size_t i = at + 1; i < at + bytes; ++i) {

@@ -7,9 +7,9 @@
 
 namespace dptrain {
 
-/// The code point that begins at `at`, which is before the text's end and is moved behind it; nothing, and `at` as it
-/// was, where the bytes there aren't UTF-8 (RFC 3629): no character in more bytes than it needs, no half of UTF-16's
-/// pairs, none over U+10FFFF.
+/// Reads the code point that begins at `at`, which must be before the text's end, and moves `at` behind it. Returns
+/// nothing and leaves `at` unchanged if the bytes aren't UTF-8 (RFC 3629). Overlong forms, UTF-16 surrogates and values
+/// over U+10FFFF aren't UTF-8.
 std::optional<uint32_t> next_code_point(std::string_view text, size_t& at);
 
 }  // namespace dptrain

@@ -7,8 +7,8 @@
 
 namespace dptrain {
 
-/// A communicator to which every operation is a CommCall: it says once how the arguments of each become one, and
-/// implementations start the call.
+/// A communicator that treats every operation as a CommCall. This class turns the arguments of each operation into a
+/// call; subclasses start the call.
 class CallCommunicator : public Communicator {
  public:
   std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) final {
@@ -45,7 +45,7 @@ class CallCommunicator : public Communicator {
 
  protected:
   virtual std::unique_ptr<CommWork> start(const CommCall& call) = 0;
-  /// A gather or a scatter, whose parts may differ in size from rank to rank.
+  /// Makes a gather or a scatter, whose parts may differ in size from rank to rank.
   virtual void move_parts(const CommCall& call) { start(call)->wait(); }
 };
 

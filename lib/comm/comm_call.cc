@@ -21,7 +21,7 @@ bool has_root(CommKind kind) {
 
 bool is_message(CommKind kind) { return kind == CommKind::send || kind == CommKind::receive; }
 
-/// Parts may differ in size from rank to rank.
+/// Whether parts may differ in size from rank to rank.
 bool is_uneven(CommKind kind) { return kind == CommKind::gather || kind == CommKind::scatter; }
 
 void* at(const CommBuffer& buffer, int64_t element) {

@@ -13,7 +13,7 @@ namespace dptrain {
 
 class Timeline;
 
-/// A piece of memory that a collective reads or writes, on the device of the calling rank.
+/// A piece of memory that a collective reads or writes. It is on the calling rank's device.
 struct CommBuffer {
   void* data = nullptr;
   int64_t elements = 0;
@@ -22,13 +22,13 @@ struct CommBuffer {
   int64_t bytes() const { return elements * dtype_bytes(dtype); }
 };
 
-/// Values on the host as a collective sees them.
+/// Wraps values in host memory as a buffer for a collective.
 template <class T>
 CommBuffer buffer_of(std::vector<T>& values) {
   return {.data = values.data(), .elements = static_cast<int64_t>(values.size()), .dtype = dtype_of<T>()};
 }
 
-/// What this rank has sent so far: payload only, counted as a network would carry it.
+/// What this rank has sent so far. Only payload counts, and it counts as a network would carry it.
 struct CommCounts {
   int64_t bytes = 0;
   int64_t collectives = 0;
@@ -43,36 +43,42 @@ struct CommCounts {
   }
 };
 
-/// By which way a communicator carries sums; empty where it has nothing to carry there.
+/// How a communicator carries sums. A field is empty if no sum goes that way.
 struct CommWays {
-  /// Of one process: "memory", CPU workers read and write each other's; "gpu_kernels", GPUs do, by kernels and copies;
-  /// "nccl"; "host_memory", to which GPUs' buffers are copied, and from it.
+  /// Between devices of one process:
+  ///   "memory"        CPU workers read and write each other's memory
+  ///   "gpu_kernels"   GPUs read and write each other's memory by kernels and copies
+  ///   "nccl"          NCCL carries the sums
+  ///   "host_memory"   the GPUs' buffers are copied to host memory and back
   std::string between_devices;
-  /// "nccl"; "mpi"; "servers", those of a key-value store.
+  /// Between processes: "nccl", "mpi", or "servers" (the servers of a key-value store).
   std::string between_processes;
 };
 
-/// A collective or a message that was started and goes on while its rank computes.
+/// A collective or a message that has been started. It goes on while its rank computes.
 class CommWork {
  public:
   virtual ~CommWork() = default;
-  /// Blocks until the result is there. Throws the root cause where a rank failed, 75 when the deadline passes.
+  /// Blocks until the result is ready. Throws the root cause if a rank failed, and an error with exit code 75 when the
+  /// deadline passes.
   virtual void wait() = 0;
 };
 
 /// One rank's end of a group of ranks that compute together. Every rank of the group makes the same calls in the same
-/// order; a call that differs (another operation, another size) ends all of them with 76, naming both.
+/// order. If a call differs (another operation or another size), all ranks fail with exit code 76; the error names both
+/// calls.
 ///
-/// Sums follow one fixed order whatever the kind of communicator, the sizes of buckets, or who arrives first: the
-/// balanced binary tree over rank numbers, ((0+1)+(2+3))+..., so that runs and strategies that add the same numbers end
-/// in the same bits. For a size that is no power of two the tree of n ranks is that of its first half (the largest
-/// power of two below n) plus that of the rest: 3 is (0+1)+2, 5 is ((0+1)+(2+3))+4.
+/// Sums follow one fixed order: the balanced binary tree over rank numbers, ((0+1)+(2+3))+... The order does not depend
+/// on the kind of communicator, the sizes of buckets or which rank arrives first. So runs and strategies that add the
+/// same numbers give bit-identical results. If n is not a power of two, the tree of n ranks is the tree of its first
+/// part plus the tree of the rest. The first part has as many ranks as the largest power of two below n: 3 ranks are
+/// (0+1)+2, 5 ranks are ((0+1)+(2+3))+4.
 ///
-/// Over buffers of a GPU a call "blocks" the device rather than the host: its result is there for whatever the device
-/// is given next, and the call returns when the work has been given.
+/// With buffers in GPU memory, a call "blocks" the device, not the host. It returns when its work has been given to the
+/// device, and whatever the device is given next sees the result.
 ///
-/// Every wait for another rank has a deadline. A rank that fails calls `abort`; all others then throw its cause from
-/// the call they are in.
+/// Every wait for another rank has a deadline. A rank that fails calls `abort`. All other ranks then throw its cause
+/// from the call that they are in.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -82,68 +88,73 @@ class Communicator {
 
   /// Sums over all ranks, in place. Blocks.
   void all_reduce(const CommBuffer& buffer) { start_all_reduce(buffer)->wait(); }
-  /// The same, started: `buffer` must not be touched until `wait` has returned. Collectives may be started before
-  /// earlier ones are waited for; their order of starting must be the same on all ranks.
+  /// Starts an all-reduce. `buffer` must not be touched until `wait` has returned. Collectives may be started before
+  /// earlier ones have been waited for, but all ranks must start them in the same order.
   virtual std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) = 0;
-  /// The same with a priority, which is 0 for everything else: of what is under way at once, that of the higher
-  /// priority goes first, also before what was started earlier. A communicator that can't choose carries it as any
-  /// other.
+  /// Starts an all-reduce with a priority; everything else has priority 0. Among the operations under way, the one with
+  /// the highest priority goes first, even if it was started later. A communicator that can't choose ignores the
+  /// priority.
   virtual std::unique_ptr<CommWork> start_prioritized_all_reduce(const CommBuffer& buffer, int /*priority*/) {
     return start_all_reduce(buffer);
   }
-  /// Sums into the root's buffer; the other ranks' buffers are left as they were. Blocks until the root has the sum and
+  /// Sums into the root's buffer and leaves the other ranks' buffers unchanged. Blocks until the root has the sum and
   /// every other rank may reuse its buffer.
   void reduce(const CommBuffer& buffer, int root) { start_reduce(buffer, root)->wait(); }
-  /// The same, started, as `start_all_reduce` does it.
+  /// Starts a reduce; the rules of `start_all_reduce` hold.
   virtual std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) = 0;
   /// Copies the root's buffer to all ranks. Blocks.
   virtual void broadcast(const CommBuffer& buffer, int root) = 0;
-  /// `in` holds size() equal parts; the sum of part r ends in `out` of rank r. Blocks.
+  /// Sums parts: `in` holds size() equal parts, and the sum of part r is written to `out` of rank r. Blocks.
   void reduce_scatter(const CommBuffer& in, const CommBuffer& out) { start_reduce_scatter(in, out)->wait(); }
-  /// The same, started, as `start_all_reduce` does it.
+  /// Starts a reduce-scatter; the rules of `start_all_reduce` hold.
   virtual std::unique_ptr<CommWork> start_reduce_scatter(const CommBuffer& in, const CommBuffer& out) = 0;
-  /// Rank r's `in` ends as part r of every rank's `out` (size() equal parts). Blocks.
+  /// Copies rank r's `in` to part r of every rank's `out`, which holds size() equal parts. Blocks.
   void all_gather(const CommBuffer& in, const CommBuffer& out) { start_all_gather(in, out)->wait(); }
-  /// The same, started, as `start_all_reduce` does it.
+  /// Starts an all-gather; the rules of `start_all_reduce` hold.
   virtual std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) = 0;
-  /// Rank r's `in` (parts may differ in size, or be empty) ends in the root's `out` at the sum of the sizes before it.
-  /// `out` is read on the root only. Blocks.
+  /// Copies each rank's `in` to the root's `out`, in the order of the ranks and without gaps. Parts may differ in size,
+  /// or be empty. `out` is used on the root only. Blocks.
   virtual void gather(const CommBuffer& in, const CommBuffer& out, int root) = 0;
-  /// The reverse: rank r's `out` is filled from the root's `in` at the sum of the sizes before it. Blocks.
+  /// Does the reverse of `gather`: fills each rank's `out` from the root's `in`, in the order of the ranks and without
+  /// gaps. Blocks.
   virtual void scatter(const CommBuffer& in, const CommBuffer& out, int root) = 0;
-  /// One message to `peer`, which must receive from this rank and the same size. Blocks until it was received.
+  /// Sends one message to `peer`, which must receive a message of the same size from this rank. Blocks until the peer
+  /// has received it.
   void send(const CommBuffer& buffer, int peer) { start_send(buffer, peer)->wait(); }
   void receive(const CommBuffer& buffer, int peer) { start_receive(buffer, peer)->wait(); }
-  /// The same, started: `buffer` must not be touched until `wait` has returned. Starting waits for nobody. Messages
-  /// from one rank to another arrive in the order in which both started them, and are waited for in that order.
+  /// Starts a message: `buffer` must not be touched until `wait` has returned. Starting never blocks. Messages from one
+  /// rank to another arrive in the order in which both ranks started them, and must be waited for in that order.
   virtual std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) = 0;
   virtual std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) = 0;
   /// Blocks until every rank has called it.
   virtual void barrier() = 0;
 
-  /// Ends every wait of every rank, now and later, with `cause` and `code`; the first cause given stays. Never blocks.
+  /// Ends every wait of every rank, now and later, with `cause` and `code`. The first cause stays. Never blocks.
   virtual void abort(const std::string& cause, ExitCode code) = 0;
   void abort(const std::string& cause) { abort(cause, ExitCode::peer_lost); }
 
-  /// From now on this rank's calls are shown there, from their start to when their results were there, as far as they
-  /// go through this process's memory; null: nowhere. What GPUs carry by themselves they show: see Device::show_on. The
-  /// timeline outlives the calls. `other`: what stands for the other end of a message, "server 1"; by default its rank.
+  /// Shows this rank's calls on `timeline` from now on; null stops that. A call is shown from its start until its
+  /// result is ready, as far as it goes through this process's memory. GPUs show what they carry themselves: see
+  /// Device::show_on. The timeline must outlive the calls. `other` names the other end of a message ("server 1"); by
+  /// default it is the rank.
   virtual void show_on(Timeline* /*timeline*/, const std::string& /*other*/ = {}) {}
 
   virtual CommCounts counts() const = 0;
-  /// Where it has several, that of most bytes so far.
+  /// The way in use; if there are several, the one that has carried the most bytes so far.
   virtual CommWays ways() const { return {}; }
 
-  /// Whether all-reduces, reduces and reduce-scatters of such numbers may be recorded with a device's work; where those
-  /// of f32 may, broadcasts and all-gathers may, too. Ranks then record and replay together.
+  /// Whether all-reduces, reduces and reduce-scatters of this type can be recorded with a device's work. If those of
+  /// f32 can, broadcasts and all-gathers can too. Ranks must record and replay together.
   virtual bool can_be_recorded(DType /*dtype*/) const { return false; }
-  /// From here to `end_recordable` these go the way that they can be recorded on, whether they are or not, so that they
-  /// end in the same bits. `apart`: no device is at anything else meanwhile. A GPU that comes to a kernel for the first
-  /// time loads it, for which it may wait for all that it is at work on: that may not wait for another GPU of the
-  /// process, which would load one, too. All ranks call it alike.
+  /// Until `end_recordable`, sends these collectives along the path that can be recorded. That holds whether they are
+  /// being recorded or not, so both give bit-identical results. All ranks must call it with the same `apart`.
+  ///
+  /// `apart`: no device does anything else meanwhile. A GPU loads a kernel when it first needs it, and may wait for all
+  /// its other work to do so. That work must not wait for another GPU of the process that would have to load a kernel
+  /// too.
   virtual void begin_recordable(bool /*apart*/) {}
   virtual void end_recordable() {}
-  /// Counts what a replay of recorded work sends.
+  /// Adds what a replay of recorded work sends.
   virtual void count_replay(const CommCounts&) {}
 };
 

@@ -29,8 +29,8 @@ bool all_different(const std::vector<Device*>& devices) {
 
 constexpr const char* kNoGpu = "-";
 
-/// What NCCL takes for the name of this host where it is set. Two processes may share a GPU as ranks of one
-/// communicator only where it differs between them.
+/// The name that NCCL uses for this host, if the user has set one. Two processes may share a GPU as ranks of one
+/// communicator only if their names differ.
 std::string nccl_host() {
   const char* const id = std::getenv("NCCL_HOSTID");
   std::string host = id == nullptr ? "" : id;
@@ -39,8 +39,8 @@ std::string nccl_host() {
   return host;
 }
 
-/// "2.28.9 1f00...@ 2e00...@": NCCL's version, of which it wants one, and the GPUs of this process as it tells them
-/// apart, or what stands for none.
+/// NCCL's version, which must be the same everywhere, and the GPUs of this process as NCCL distinguishes them: "2.28.9
+/// 1f00...@ 2e00...@". kNoGpu replaces a missing version or GPU.
 std::string nccl_facts(const std::vector<Device*>& devices) {
   std::string facts = kNoGpu;
   for (const LibraryVersion& library : comm_libraries())

@@ -15,44 +15,47 @@
 namespace dptrain {
 
 struct CommunicatorOptions {
-  double timeout_s = 300;  ///< the deadline of every wait for another rank
-  /// All sums in the tree's order; otherwise different GPUs leave those of 32 bits to NCCL, where it is built in.
+  double timeout_s = 300;  ///< deadline of every wait for another rank
+  /// Makes all sums in the tree's order. If false, different GPUs leave sums of 32-bit types to NCCL, if it is built
+  /// in.
   bool deterministic = true;
-  /// What all calls take at least, over these links between the devices; everything goes through host memory then.
+  /// Simulated links between the devices. Every call takes at least as long as these links need for it. All data then
+  /// goes through host memory.
   std::shared_ptr<SimulatedLinks> links = {};
-  /// The devices' ranks among those of the links; by default their places in the list.
+  /// The devices' ranks in `links`; by default their places in the list.
   std::vector<int> link_ranks = {};
-  /// Ranks of other processes belong to them too; the devices are those of this process's ranks.
+  /// The world, if other processes have ranks of it too. The devices are then those of this process's ranks.
   std::optional<RanksOfProcesses> world = {};
-  /// NCCL carries what ranks of several processes exchange: `world_has_nccl` has said so of a world that they are in.
+  /// NCCL carries what ranks of several processes exchange. Only valid if `world_has_nccl` is true for a world that
+  /// contains them.
   bool world_over_nccl = false;
-  /// Which ranks of that world are near each other; by default those on one host.
+  /// Which ranks of `world` are near each other; by default those on one host.
   std::optional<WorldShape> nodes = {};
-  /// As many bytes of a buffer are summed at once there in the tree's order.
+  /// The most bytes of a buffer that are summed at once in the tree's order over NCCL.
   int64_t most_bytes = kMostTreeBytes;
-  /// Between which of its ranks messages go step after step: they go from GPU to GPU then.
+  /// The pairs of ranks that exchange messages step after step. Their messages go from GPU to GPU if `world_over_nccl`.
   std::vector<RankPair> messages = {};
 };
 
-/// Whether all ranks of a world of several processes are different GPUs, and NCCL is built in everywhere and of one
-/// version. A GPU that processes share counts once for each NCCL_HOSTID that they have, as NCCL itself has it. All of
-/// the world's processes call this and get the same answer. Blocks, `timeout_s` at most. `devices`: those of this
-/// process.
+/// Whether NCCL can carry a world of several processes: all ranks are different GPUs, and NCCL is built in everywhere
+/// and has one version. A GPU that processes share counts once for each of their values of NCCL_HOSTID, as in NCCL
+/// itself. All processes of the world call this and get the same answer. Blocks for `timeout_s` at most. `devices` are
+/// those of this process.
 bool world_has_nccl(const std::vector<Device*>& devices, const RanksOfProcesses& world, double timeout_s);
-/// How many groups of the job's exchange `make_communicators` forms for ranks of several processes: processes that have
-/// none of these ranks number as many.
+/// How many groups of the job's exchange `make_communicators` forms for ranks of several processes. Processes with none
+/// of these ranks must take as many group numbers.
 int exchange_groups_of(const CommunicatorOptions& options);
 
-/// The libraries that carry sums between GPUs; none where NCCL isn't built in.
+/// The libraries that carry sums between GPUs. Empty if NCCL isn't built in.
 std::vector<LibraryVersion> comm_libraries();
 
-/// Communicators for ranks that are threads of this process, one for each device in the order of the list, for buffers
-/// in the devices' memory. All sum in the tree's order, so that the kind changes no bit, but NCCL unless
-/// `deterministic`:
+/// Makes communicators for ranks that are threads of this process, one per device in the order of the list. The buffers
+/// are in the devices' memory. All kinds sum in the tree's order, so that the kind changes no bit. The exception is
+/// NCCL unless `deterministic`.
 ///   CPU workers                             read and write each other's memory (thread_communicator.h)
 ///   GPUs that reach each other's memory,    read and write it by kernels and copies (cuda_communicator.h)
 ///   and replicas on one GPU
-///   different GPUs, not `deterministic`     the same, with NCCL's all-reduce (nccl_communicator.h)
+///   different GPUs, not `deterministic`     likewise, with NCCL's all-reduce (nccl_communicator.h)
 ///   different GPUs of several processes,    sums, copies and `messages` over NCCL, the rest through host memory
 ///   `world_over_nccl`                       (nccl_communicator.h)
 ///   anything else, and simulated links      through host memory (staged_communicator.h)

@@ -15,16 +15,16 @@
 namespace dptrain {
 namespace {
 
-/// What a rank shows the others while their threads meet.
+/// What a rank shows all others while their threads meet.
 struct Shown {
   CommCall call;
-  CudaEvent ready;                  ///< its buffers hold what the call reads
+  CudaEvent ready;                  ///< its buffers hold the data that the call reads
   CudaEvent done;                   ///< its share of the work is done
   std::map<int, CudaMailbox> mail;  ///< by receiver
 };
 
-/// `meeting` compares the ranks' calls, counts them and has the deadline; the GPUs do the work. `answers` carries what
-/// receivers say to senders, apart from the messages the other way.
+/// `meeting` compares the ranks' calls, counts them and enforces the deadline; the GPUs do the work. `answers` carries
+/// receivers' answers to senders, separately from messages the other way.
 class CudaCommunicator final : public Communicator {
  public:
   struct Meetings {
@@ -113,7 +113,7 @@ std::unique_ptr<CommWork> CudaCommunicator::start(const CommCall& call, const Me
   meeting_->barrier();
   for (int r = 0; r < size(); ++r) shown(r).done.block(stream);
   auto work = std::make_unique<CudaWork>(device_, stream, span);
-  // Now all wait for these events, and they may be recorded anew.
+  // Now all streams wait for these events, so they may be recorded again.
   meeting_->barrier();
   return work;
 }
@@ -132,7 +132,7 @@ std::unique_ptr<CommWork> CudaCommunicator::start_receive(const CommBuffer& buff
       buffer);
 }
 
-/// Whether GPU `to` gets what GPU `from` holds: 1 MiB, compared on the host.
+/// Whether GPU `to` receives what GPU `from` holds: 1 MiB, compared on the host.
 bool link_carries(CudaDevice& from, CudaDevice& to) {
   constexpr int64_t kBytes = int64_t{1} << 20;
   std::vector<uint8_t> pattern(kBytes), received(kBytes);
@@ -156,7 +156,8 @@ bool reaches(CudaDevice& reader, CudaDevice& owner) {
   if (possible == 0) return false;
   reader.enter_thread();
   const cudaError_t status = cudaDeviceEnablePeerAccess(owner.id().index, 0);
-  // Neither is an error of the next call: it was enabled before, or can't be after all, as in some virtual machines.
+  // Clear the error, so that the next call doesn't report it. Access may be enabled already, or be impossible after
+  // all, as in some virtual machines.
   if (status != cudaSuccess) cudaGetLastError();
   return (status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled) && link_carries(owner, reader);
 }
@@ -183,7 +184,7 @@ std::vector<std::unique_ptr<Communicator>> make_cuda_communicators(const std::ve
   shown->reserve(devices.size());
   for (Device* device : devices) {
     device->enter_thread();  // an event belongs to the GPU that records it
-    // Every receiver has its place before any thread looks for it.
+    // Make a mailbox for every receiver before any thread looks for one.
     Shown& made = shown->emplace_back();
     for (int receiver = 0; receiver < size; ++receiver) made.mail.try_emplace(receiver);
   }

@@ -8,11 +8,11 @@
 
 namespace dptrain {
 
-/// On its way; its sender and its receiver share it.
+/// A message on its way. Its sender and its receiver share it.
 struct CudaMessage {
   CommBuffer buffer;
-  CudaEvent ready;                                 ///< the sender's: the buffer holds what is sent
-  std::shared_ptr<const CudaEvent> received = {};  ///< set by the receiver, whose GPU it belongs to
+  CudaEvent ready;                                 ///< the sender's: the buffer holds the data to send
+  std::shared_ptr<const CudaEvent> received = {};  ///< set by the receiver; belongs to its GPU
 };
 
 void CudaMailbox::put(std::shared_ptr<CudaMessage> message) {
@@ -29,7 +29,7 @@ std::shared_ptr<CudaMessage> CudaMailbox::take() {
 
 namespace {
 
-/// The sender meets the receiver twice: when that wants the message, and when its GPU has been given the copy.
+/// The sender meets the receiver twice: when the receiver wants the message, and when its GPU has been given the copy.
 struct Sending {
   CudaDevice& device;
   std::shared_ptr<CudaMessage> message;
@@ -43,13 +43,13 @@ struct Sending {
   }
 };
 
-/// The copy comes after what the device had been given when the message was begun, and goes on beside what it is given
-/// meanwhile.
+/// The copy runs after the work that the device had been given when the message was started. It may run beside work
+/// given since then.
 struct Receiving {
   CudaMessageEnd end;
   CommBuffer buffer;
   CudaEvent ready;                      ///< nothing else uses the buffer any more
-  std::shared_ptr<CudaEvent> received;  ///< made while the device is the thread's own
+  std::shared_ptr<CudaEvent> received;  ///< made while the device is current on this thread
   std::unique_ptr<CommWork> met;
 
   void finish() {
@@ -67,7 +67,7 @@ struct Receiving {
     received->record(stream);
     received->block(end.device.stream());
     message->received = received;
-    end.answers.send({}, end.peer);  // the sender has been receiving it since it sent
+    end.answers.send({}, end.peer);  // the sender has been waiting for it since it started the send
   }
 };
 

@@ -11,7 +11,7 @@ namespace dptrain {
 
 struct CudaMessage;
 
-/// Messages from one rank to another that their receiver hasn't met yet, oldest first.
+/// Messages from one rank to another that the receiver hasn't taken yet, oldest first.
 class CudaMailbox {
  public:
   void put(std::shared_ptr<CudaMessage> message);
@@ -22,9 +22,9 @@ class CudaMailbox {
   std::deque<std::shared_ptr<CudaMessage>> messages_;
 };
 
-/// A rank's end of the messages to or from a peer. `calls` compares the ends of a message, counts it and has the
-/// deadline; `answers` carries what a receiver says to the sender, apart from messages the other way. Neither touches a
-/// buffer.
+/// A rank's end of the messages to or from a peer. `calls` compares the ends of a message, counts it and enforces the
+/// deadline. `answers` carries the receiver's answers to the sender, separately from messages the other way. Neither
+/// touches a buffer.
 struct CudaMessageEnd {
   CudaDevice& device;
   Communicator& calls;
@@ -33,7 +33,7 @@ struct CudaMessageEnd {
   int peer;
 };
 
-/// A message between GPUs, which the receiver's copies: as Communicator::start_send and start_receive.
+/// Start a message between GPUs as Communicator::start_send and start_receive do. The receiver's GPU makes the copy.
 std::unique_ptr<CommWork> start_cuda_send(const CudaMessageEnd& end, const CommBuffer& buffer);
 std::unique_ptr<CommWork> start_cuda_receive(const CudaMessageEnd& end, const CommBuffer& buffer);
 

@@ -8,22 +8,22 @@
 
 namespace dptrain {
 
-/// What has been given to a stream of a device so far: what the device is given after `wait` comes after it.
+/// Work that a stream of a device has been given so far. After `wait`, the device's later work runs after it.
 class CudaWork final : public CommWork {
  public:
-  /// `span`: of it on the device's timeline of what it exchanges, which ends with it.
+  /// Ends `span`, a span of this work on the device's communication timeline.
   CudaWork(CudaDevice& device, cudaStream_t stream, int64_t span = Timeline::kNone) : device_(device) {
     if (span != Timeline::kNone) device.communication_timeline()->end(span);
     finished_.record(stream);
   }
   CudaWork(const CudaWork&) = delete;
   CudaWork& operator=(const CudaWork&) = delete;
-  /// Ended without `wait`, it is waited for all the same: its buffers may be used for something else.
+  /// Waits even if `wait` was never called, because the buffers may be used for something else.
   ~CudaWork() override {
     try {
       finished_.block(device_.stream());
     } catch (const std::exception&) {
-      // The device has failed: the next call says so.
+      // The device has failed. The next call reports it.
     }
   }
   void wait() override { finished_.block(device_.stream()); }

@@ -11,7 +11,8 @@ struct ElementRun {
 
   int64_t elements() const { return end - begin; }
 
-  /// Part `part` of `elements` in so many parts, nearly equal ones, which begin where no two share a cache line.
+  /// Part number `part` if `elements` are divided into `parts` nearly equal parts. Parts begin at cache lines, so that
+  /// no two parts share one.
   static ElementRun part_of(int64_t elements, int64_t part, int64_t parts) {
     constexpr int64_t kTogether = 16;
     const auto begin = [&](int64_t p) { return p == parts ? elements : elements / kTogether * p / parts * kTogether; };

@@ -9,7 +9,7 @@
 namespace dptrain {
 namespace {
 
-/// Below this one round of small messages ends earlier than two of smaller ones.
+/// Below this size one round of small messages takes less time than two rounds of smaller ones.
 constexpr int64_t kOneRoundBytes = 32 * 1024;
 
 std::byte* at(void* data, int64_t element, DType dtype) {
@@ -20,7 +20,7 @@ std::byte* at(void* data, int64_t element, DType dtype) {
 struct Subtree {
   RankRun ranks;
   void* data = nullptr;
-  DType dtype = DType::f32;  ///< of data
+  DType dtype = DType::f32;  ///< of `data`
 };
 
 class ExchangePlanner {
@@ -56,7 +56,7 @@ class ExchangePlanner {
 
   DType dtype_of(const RankRun& subtree) const { return subtree.size() > 1 ? partial_sum_dtype(dtype()) : dtype(); }
 
-  /// Adds up the subtrees that this process has, of `elements` elements of the ranks' inputs.
+  /// Adds up the subtrees whose ranks this process has, over `elements` elements of the ranks' inputs.
   std::vector<Subtree> own_subtrees(int64_t elements) {
     std::vector<Subtree> subtrees;
     for (const RankRun& ranks : world_.whole_subtrees(process_)) {
@@ -81,8 +81,8 @@ class ExchangePlanner {
     if (bytes > 0) stage(number).messages.push_back({.sends = sends, .process = process, .data = data, .bytes = bytes});
   }
 
-  /// Element `part.begin` of every subtree of the world, in order: of those of the other processes after they have
-  /// been received in stage 0, each in staging of its own.
+  /// All subtrees of the world, in order, from element `part.begin` on. Those of other processes are there once stage 0
+  /// has received them, each in staging memory of its own.
   std::vector<Subtree> all_once_received(const std::vector<Subtree>& own, const ElementRun& part) {
     std::vector<Subtree> all;
     for (int process = 0; process < world_.processes(); ++process) {
@@ -100,7 +100,7 @@ class ExchangePlanner {
     return all;
   }
 
-  /// The sum over the world of `elements` elements from `first` on of the subtrees' data.
+  /// The sum over the world of `elements` elements of the subtrees' data, from `first` on.
   TreeSum whole_sum(const std::vector<Subtree>& subtrees, int64_t first, int64_t elements,
                     std::vector<void*> outputs) const {
     DPTRAIN_CHECK(subtrees.size() <= kMostRanks, "a sum over {} subtrees of {} ranks, {} can be", subtrees.size(),

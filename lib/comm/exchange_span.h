@@ -6,10 +6,10 @@
 
 namespace dptrain {
 
-/// How a call is shown on a timeline: "all_reduce", "send to rank 1", with what it is of. `other`: in place of the
-/// rank.
+/// The span that shows a call on a timeline: "all_reduce" or "send to rank 1", with type and size. `other` replaces the
+/// rank's name if it is set.
 TimelineSpan exchange_span(const CommCall& call, const std::string& other = {});
-/// Begins it on the timeline of what the device exchanges by itself, where there is one: see Timeline::begin.
+/// Begins the call's span on the device's communication timeline, if it has one: see Timeline::begin.
 int64_t begin_exchange(Device& device, const CommCall& call);
 
 }  // namespace dptrain

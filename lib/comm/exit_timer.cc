@@ -15,11 +15,11 @@
 namespace dptrain {
 namespace {
 
-/// How long somebody may take to read stderr who has stopped reading it.
+/// How long to wait for a reader of stderr that has stopped reading.
 constexpr double kRead_s = 1;
 
-/// Past the C library's buffers, whose locks the thread that hangs may hold. Doesn't wait for a reader that never
-/// reads.
+/// Bypasses the C library's buffers, because the thread that hangs may hold their locks. Doesn't wait for a reader that
+/// never reads.
 void write_to_stderr(std::string_view text) {
   const auto deadline = deadline_in(kRead_s);
   while (!text.empty()) {
@@ -37,7 +37,7 @@ void write_to_stderr(std::string_view text) {
 }
 
 [[noreturn]] void end_marked_process(ExitCode code, const std::string& sentence, const std::string& mark) {
-  // The line first: it has a deadline of its own, a disk that the other goes to has none.
+  // Write the line first. It has a deadline; the launcher's file may be on a disk that never answers.
   write_to_stderr(fmt::format("{}dptrain: {}\n", mark, sentence));
   tell_launcher_of_exit(static_cast<int>(code), sentence);
   ::_exit(static_cast<int>(code));

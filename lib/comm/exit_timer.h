@@ -9,18 +9,18 @@
 
 namespace dptrain {
 
-/// Ends the process with `code`, having written `dptrain: <sentence>` to stderr, marked (base/line_mark.h), and told
-/// the launcher (comm/job.h). Nothing else of the process runs any more: no destructor, no handler of exit. From any
-/// thread.
+/// Ends the process with `code`. Before that it writes `dptrain: <sentence>` to stderr, with the line mark
+/// (base/line_mark.h), and tells the launcher (comm/job.h). Nothing else of the process runs: no destructor and no exit
+/// handler. May be called on any thread.
 [[noreturn]] void end_process(ExitCode code, const std::string& sentence);
 
-/// Ends the process where what it stands around is not over in time: a call that can't be given a deadline. Blocks only
-/// to begin and to end its thread.
+/// Ends the process if a call takes too long that can't be given a deadline. The timer lives around that call. Blocks
+/// only to start and to join its thread.
 class ExitTimer {
  public:
-  /// After `timeout_s` the process ends as end_process has it, from the timer's thread, marked as of now.
+  /// Starts the timer. After `timeout_s` its thread ends the process as end_process does, with the line mark of now.
   ExitTimer(double timeout_s, ExitCode code, std::string sentence);
-  /// Stops it.
+  /// Stops the timer.
   ~ExitTimer();
   ExitTimer(const ExitTimer&) = delete;
   ExitTimer& operator=(const ExitTimer&) = delete;

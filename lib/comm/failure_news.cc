@@ -13,13 +13,13 @@ struct Header {
   int64_t checkpoint = -1;
   int64_t steps_lost = -1;
   double detected_s = 0;
-  int32_t process = 0;  ///< that has failed
-  int32_t of = -1;      ///< whose failure it is
+  int32_t process = 0;  ///< the process that reported the failure
+  int32_t of = -1;      ///< the process that failed
   int32_t code = 0;
   uint32_t length = 0;            ///< of the sentence
-  uint32_t operation_length = 0;  ///< of the operation's name, behind it
+  uint32_t operation_length = 0;  ///< of the operation's name, which follows the sentence
   uint32_t gone_count = 0;
-  std::array<int32_t, 64> gone = {};  ///< more are found missing in time
+  std::array<int32_t, 64> gone = {};  ///< more than this are found missing in time anyway
 };
 
 static_assert(std::is_trivially_copyable_v<Header> && sizeof(Header) < FailureNews::kBytes);

@@ -10,17 +10,18 @@
 
 namespace dptrain {
 
-/// What a process knows of a job's failure, as one message to or from another one.
+/// What a process knows of a job's failure, as one message to or from another process.
 struct FailureNews {
-  /// As short as MPI sends at once, without asking the receiver first: who tells it may be gone when it is read.
+  /// Small enough that MPI sends it at once, without asking the receiver first. The sender may have ended when it is
+  /// read.
   static constexpr size_t kBytes = 2048;
   int peer = 0;
   std::array<std::byte, kBytes> bytes{};
   std::unique_ptr<WireMessage> message;
 
-  /// `gone`: processes that nothing is expected of. What doesn't fit is left out.
+  /// Writes `known` and `gone`, the processes of which nothing is expected any more. Leaves out what doesn't fit.
   void write(const KnownFailure& known, const std::set<int>& gone);
-  /// What another process knows; those that are gone are added to `gone`.
+  /// Reads what another process knows, and adds the processes that it calls gone to `gone`.
   KnownFailure read(std::set<int>& gone) const;
 };
 

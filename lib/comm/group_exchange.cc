@@ -8,9 +8,9 @@
 namespace dptrain {
 namespace {
 
-// Tags of a group's messages, below ProcessExchange::kGroupTags: a collective's by its number, of which no more are
-// under way at once, then those of what the processes compare first; messages between ranks by both ends' places in
-// their processes, which keeps the order of each pair's.
+// Tags of a group's messages, below ProcessExchange::kGroupTags. A collective's tag follows from its number; at most
+// kMostCollectives are under way at once. Headers of collectives have the next tags. The tag of a message between ranks
+// follows from both ends' places in their processes, which keeps the order of each pair's messages.
 constexpr int kMostCollectives = 2048;
 constexpr int kHeaderTags = kMostCollectives;
 constexpr int kMessageTags = 2 * kMostCollectives;
@@ -19,13 +19,14 @@ constexpr int kSenderTags = kMessageTags + kPairs;
 constexpr int kReceiverTags = kSenderTags + kPairs;
 static_assert(kReceiverTags + kPairs <= ProcessExchange::kGroupTags);
 
-/// What processes compare of an operation, "all_reduce f32[128]", has this length.
+/// Length of the header that processes compare, "all_reduce f32[128]".
 constexpr size_t kHeaderBytes = 96;
 
-/// Up to so many processes each compares with all others, so that all wait for all; of more with its neighbors.
+/// Up to this many processes, each compares headers with all others, so that all wait for all. With more, each compares
+/// with its neighbors.
 constexpr int kFewProcesses = 8;
 
-/// Of a message only what both ends say.
+/// For a message, only the part that is the same at both ends.
 std::string header_of(const CommCall& call) {
   std::string text = describe(call);
   if (call.kind == CommKind::send || call.kind == CommKind::receive) text = text.substr(text.find(' ') + 1);
@@ -81,7 +82,7 @@ Transfer GroupExchange::transfer_of(const Started& started) {
     message.process = world_.processes[static_cast<size_t>(message.process)];
     transfer.messages.push_back(message);
   }
-  // What is called when it is done keeps the group alive, and with it this.
+  // The callback for the end keeps the group alive, and with it this object.
   transfer.overdue = [this, operation](const std::vector<int>& processes) { return overdue(*operation, processes); };
   if (operation->stage_number() > 0) return transfer;
   transfer.operation = fmt::format("{}, {}", operation->name(), describe(operation->all_calls().front()));
@@ -106,7 +107,7 @@ int GroupExchange::pair_tag(const OperationKey& key) const {
 }
 
 void GroupExchange::compare_message(Transfer& transfer, const CommCall& call) const {
-  // Both ends compare. Two processes may have a pair of such places each way, so the ends have tags of their own.
+  // Both ends compare. Two processes may have such a pair of places in each direction, so each end has tags of its own.
   const bool sends = call.kind == CommKind::send;
   const int pair = transfer.tag - kMessageTags;
   transfer.sent_header_tag = pair + (sends ? kSenderTags : kReceiverTags);

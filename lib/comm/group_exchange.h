@@ -15,8 +15,8 @@
 
 namespace dptrain {
 
-/// How the operations of a group's ranks reach those of other processes: what each comes to, the tags of its messages,
-/// their order, and what the processes compare before they look at any. Used with the group's mutex held.
+/// How the operations of a group's ranks reach other processes. It makes the plan of each operation, the tags and the
+/// order of its messages, and the headers that processes compare first. Must be used with the group's mutex held.
 class GroupExchange {
  public:
   using Operation = std::shared_ptr<ThreadGroup::Operation>;
@@ -25,17 +25,17 @@ class GroupExchange {
 
   const RanksOfProcesses& world() const { return world_; }
   ProcessExchange& processes() const { return *world_.exchange; }
-  /// Of this process.
+  /// The ranks of this process.
   const RankRun& ranks() const { return ranks_; }
 
-  /// Whether other processes take part in it.
+  /// Whether other processes take part in the operation.
   bool takes(const OperationKey& key) const { return !ranks_.contains(key.from) || !ranks_.contains(key.to); }
-  /// What such an operation comes to, whose own ranks have all arrived.
+  /// Plans an operation that other processes take part in. All of its ranks in this process must have arrived.
   ExchangePlan plan_of(const ThreadGroup::Operation& operation) const;
-  /// Starts the messages of the stage that it is at; `done` is called on the exchange's thread once they are there.
-  /// Those between two ranks begin in the order of their numbers, whoever was done first with copying.
+  /// Starts the messages of the operation's current stage. The exchange's thread calls `done` when all have arrived.
+  /// Messages between two ranks begin in the order of their numbers, even if a later one is copied first.
   void start(const Operation& operation, std::function<void()> done);
-  /// It is done.
+  /// Notes that an operation is done.
   void end(const OperationKey& key) {
     if (!key.is_message()) under_way_.erase(key.number);
   }
@@ -45,14 +45,14 @@ class GroupExchange {
     Operation operation;
     std::function<void()> done;
   };
-  /// Of the messages from a rank to another, one of them in another process.
+  /// Messages from one rank to another, where one of the two is in another process.
   struct PairOfRanks {
     int64_t latest = 0;               ///< number of the latest that began
-    std::map<int64_t, Started> held;  ///< those that wait for earlier ones
+    std::map<int64_t, Started> held;  ///< messages that wait for earlier ones
   };
 
   Transfer transfer_of(const Started& started);
-  /// Whom a collective is compared with, and its tag.
+  /// Sets the header's tag and the processes that a collective is compared with.
   void compare_collective(Transfer& transfer, const OperationKey& key);
   void compare_message(Transfer& transfer, const CommCall& call) const;
   int pair_tag(const OperationKey& key) const;
@@ -61,13 +61,13 @@ class GroupExchange {
   RankRun ranks_of_process(int process) const { return world_.shape.ranks_of(world_.place_of(process)); }
 
   const RanksOfProcesses world_;
-  const int place_;  ///< of this process among the world's
+  const int place_;  ///< of this process in the world
   const RankRun ranks_;
   const int first_tag_;
   const double timeout_s_;
   const std::shared_ptr<StagingPool> staging_ = StagingPool::make();
   std::map<std::pair<int, int>, PairOfRanks> pairs_;  ///< by sender and receiver
-  std::set<int64_t> under_way_;                       ///< numbers of collectives
+  std::set<int64_t> under_way_;                       ///< numbers of collectives under way
 };
 
 }  // namespace dptrain

@@ -18,16 +18,16 @@
 namespace dptrain {
 namespace {
 
-/// The variable by which a launcher says that this process is one of a job; nullptr where none does.
+/// The variable by which a launcher says that this process belongs to a job; nullptr if there is none.
 const char* job_variable() {
-  // Open MPI's mpirun; srun --mpi=pmix and other launchers of PMIx; srun --mpi=pmi2 and MPICH's mpirun.
+  // Open MPI's mpirun; srun --mpi=pmix and other launchers with PMIx; srun --mpi=pmi2 and MPICH's mpirun.
   constexpr std::array kVariables = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"};
   for (const char* name : kVariables)
     if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return name;
   return nullptr;
 }
 
-/// What a process was started with of this variable; nothing where it wasn't, and of another user's.
+/// The value of this variable that a process was started with. Nothing if it had none, or if it is another user's.
 std::optional<std::string> started_with(int64_t pid, const std::string& variable) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
   for (std::string entry; std::getline(file, entry, '\0');)
@@ -39,7 +39,7 @@ bool was_started_with(int64_t pid, const std::string& variable) { return started
 
 constexpr std::array kNumberVariables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
 
-/// As ps shows it; "" where there is no such process.
+/// The program's name as ps shows it; "" if there is no such process.
 std::string name_of_program(int64_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
   std::string name;
@@ -47,13 +47,13 @@ std::string name_of_program(int64_t pid) {
   return name;
 }
 
-/// In the file that the variable names, where no process has left anything before.
+/// Writes `lines` to the file that the variable names, unless a process has written it before.
 void leave_for_launcher(const char* variable, const std::string& lines) {
   const char* path = std::getenv(variable);
   if (path == nullptr || *path == '\0') return;
   const int file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) return;
-  // Without them the launcher goes on as with any other program.
+  // If nothing is written, the launcher goes on as with any other program.
   [[maybe_unused]] const ssize_t written = ::write(file, lines.data(), lines.size());
   ::close(file);
 }
@@ -75,7 +75,7 @@ bool launcher_is_gone() {
                                                           "orted",  "prte",    "slurmstepd"};
   constexpr int64_t kFirst = 1;
   if (std::getenv(kOfOpenMpi) == nullptr || launcher_pid() != kFirst) return false;
-  // In a container the launcher may be the first process itself, or have started it as one of the job.
+  // In a container, the launcher may itself be process 1, or process 1 may be a process of the job.
   const std::string name = name_of_program(kFirst);
   return !was_started_with(kFirst, kOfOpenMpi) &&
          std::ranges::none_of(kLaunchers, [&name](std::string_view one) { return name.starts_with(one); });

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kTag = 0;
 constexpr double kGuardPause_s = 0.05;
-/// A thread of this process that has not run for so long was kept from it.
+/// A thread of this process that has not run for this long was kept from running.
 constexpr double kAway_s = 0.5;
 
 }  // namespace
@@ -60,7 +60,7 @@ void JobWatchdog::join() {
     ending_ = true;
   }
   changed_.notify_all();
-  beating_.join();  // where it doesn't end, the guard ends the process
+  beating_.join();  // if it doesn't end, the guard ends the process
   guarding_.join();
 }
 
@@ -72,7 +72,7 @@ void JobWatchdog::finish(double timeout_s) {
   {
     Lock lock(mutex_);
     parting_ = true;
-    // Nothing is lost with who dies after its goodbye, nor is it waited for until it takes another's.
+    // Once a peer has said goodbye, its death loses nothing, and no further goodbye has to reach it.
     auto told_by = deadline;
     const auto all_parted = [&] {
       auto linked = std::views::filter(peers_, [](const auto& peer) { return peer->is_linked; });
@@ -113,7 +113,7 @@ void JobWatchdog::beat() {
           hear(*peer);
           tell(*peer, is_time);
         } catch (const LostMessage&) {
-          // That it is silent from now on, or has died, is to be found by all, and by those on its host.
+          // The processes on its host find its death, and all others its silence.
           {
             const std::lock_guard lock(mutex_);
             peer->is_cut = true;
@@ -158,7 +158,7 @@ void JobWatchdog::take_beat(Peer& peer) {
   }
 }
 
-/// Whatever has ended it, a heartbeat or a message.
+/// Reports a silence that is over, whether a heartbeat or a message has ended it.
 void JobWatchdog::tell_of_silence(Peer& peer) {
   double silent_s = 0;
   {
@@ -166,8 +166,9 @@ void JobWatchdog::tell_of_silence(Peer& peer) {
     const auto heard = heard_at(peer);
     silent_s = seconds_between(std::exchange(peer.silent_at, heard), heard);
   }
-  // One line of a process: process 0 tells of the others, the next one of process 0. None once the job has failed: a
-  // launcher that ends it wakes who was stopped, and the last line is the root cause's.
+  // Each silence is reported by one process: process 0 reports the others, and process 1 reports process 0. Nothing is
+  // reported once the job has failed. A launcher that ends the job also wakes stopped processes, and the last line must
+  // be the root cause.
   const bool is_teller = process_ == 0 || (peer.process == 0 && process_ == 1);
   if (silent_s > options_.warning_s && is_teller && !exchange_.has_failed())
     hooks_.warn(fmt::format("{} was silent for {:.1f} s", hooks_.name(peer.process), silent_s));
@@ -175,7 +176,7 @@ void JobWatchdog::tell_of_silence(Peer& peer) {
 
 bool JobWatchdog::may_say_goodbye() const {
   if (!parting_) return false;
-  // Who hears of process 0 alone is to learn from it that all have come to their end.
+  // Processes that hear only of process 0 must learn from it that all have come to their end.
   return is_mesh_ || process_ != 0 || std::ranges::all_of(peers_, [](const auto& peer) { return peer->goodbye_heard; });
 }
 
@@ -186,14 +187,14 @@ void JobWatchdog::tell(Peer& peer, bool is_time) {
   {
     const std::lock_guard lock(mutex_);
     if (peer.last_is_sent) {
-      // It is on its way for good.
+      // MPI has taken the message, so it will arrive.
       peer.goodbye_sent = true;
       changed_.notify_all();
       return;
     }
     is_last = may_say_goodbye();
   }
-  // What survives a death is told at once, and that all are to stop.
+  // Tell at once what must survive a death, and that all should stop.
   const int64_t checkpoint = progress_.checkpoint;
   const int signal = stop_signal();
   if (!is_last && !is_time && checkpoint == peer.told_checkpoint && signal == peer.told_signal) return;
@@ -221,7 +222,7 @@ void JobWatchdog::guard() {
     {
       const std::lock_guard lock(mutex_);
       if (ending_ && wire_left_) return;
-      // Only what this thread has slept through: MPI may hold the other one while a rank hangs.
+      // Forgive only the time that this thread was paused. The other thread may be held by MPI while a rank hangs.
       const auto now = Clock::now();
       const auto away = forgive(looked_at, now);
       moved_at_ += away;
@@ -242,7 +243,7 @@ void JobWatchdog::guard() {
       exchange_.fail(*stuck, gone);
     }
     if (!end_at || Clock::now() < *end_at) continue;
-    // Either it is held after a failure, or MPI holds the thread that is waited for.
+    // The process hangs after a failure, or MPI holds the thread that `join` waits for.
     exchange_.fail({.sentence = "MPI did not let this process end"});
     hooks_.leave(exchange_.known_failure());
     return;
@@ -250,7 +251,7 @@ void JobWatchdog::guard() {
 }
 
 void JobWatchdog::look_for_ends(Clock::time_point now) {
-  // Only this thread writes when a process has ended.
+  // Only this thread notes that a process has ended.
   for (const auto& peer : peers_)
     if (!peer->ended_at && peer->handle.has_ended()) peer->ended_at = now;
   if (!launcher_ended_at_ && launcher_.has_ended()) launcher_ended_at_ = now;
@@ -264,8 +265,9 @@ void JobWatchdog::note_long_pause(Clock::time_point from, Clock::time_point unti
   away_until_ = until;
 }
 
-/// What this process has slept through, stopped or without a core, it can't hold against others. Both threads tell of a
-/// pause that they had together, which is forgiven once: a doubt would come to lie at the answer before it otherwise.
+/// Forgives the time during which this process was stopped or had no core; others can't be blamed for it. Both threads
+/// notice the same pause, so it is forgiven only once. Forgiven twice, a doubt and the heartbeat before it would both
+/// move to now, and the heartbeat would look like an answer.
 Clock::duration JobWatchdog::forgive(Clock::time_point looked_at, Clock::time_point now) {
   const auto away = now - looked_at;
   if (away < std::chrono::duration<double>(kAway_s)) return {};

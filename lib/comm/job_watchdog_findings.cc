@@ -13,7 +13,7 @@ namespace {
 
 /// How long news of a failure may take that a process sent before it ended.
 constexpr double kNews_s = 0.2;
-/// A thread that asks the wire and doesn't come back for so long is held by MPI.
+/// If the thread that uses the wire doesn't come back for this long, MPI holds it.
 constexpr double kHeld_s = 2;
 
 }  // namespace
@@ -38,13 +38,13 @@ std::optional<JobFailure> JobWatchdog::find_lost(std::set<int>& gone) {
   const Peer* first = nullptr;
   for (const auto& peer : peers_) {
     if (!peer->ended_at || peer->goodbye_heard) continue;
-    // At the end those that don't say goodbye to this process are left to process 0.
+    // At the end, processes that don't say goodbye to this one are left to process 0.
     if (parting_ && !peer->is_linked) continue;
     gone.insert(peer->process);
     if (first == nullptr && seconds_since(*peer->ended_at) > kNews_s) first = peer.get();
   }
-  // They have left without this process, which was stopped for longer than they wait: their news says so, and may lie
-  // where MPI brings it no more.
+  // The others have left without this process, because it was stopped for longer than they wait. They have sent news of
+  // that, but MPI may not deliver it any more.
   if (first != nullptr && away_from_ < *first->ended_at && *first->ended_at <= away_until_)
     return JobFailure{
         .sentence = fmt::format("{} was silent for {:.1f} s; it was last heard of {}", hooks_.name(process_), away_s_,
@@ -62,18 +62,18 @@ std::optional<JobFailure> JobWatchdog::find_lost(std::set<int>& gone) {
 
 std::optional<JobFailure> JobWatchdog::find_silent(std::set<int>& gone) {
   const auto now = Clock::now();
-  // Where a process of another host has died MPI may hold who asks the wire, so that nobody is heard of.
+  // If a process of another host has died, MPI may hold the thread that uses the wire. Then nobody is heard of.
   const bool is_held_by_other_host = seconds_between(asked_at_, now) > kHeld_s &&
                                      std::ranges::any_of(peers_, [](const auto& peer) { return !peer->handle; });
   const Peer* longest = nullptr;
   for (const auto& peer : peers_) {
     if (!peer->is_linked || peer->goodbye_heard || (is_held_by_other_host && peer->handle)) continue;
     double left_s = options_.silence_s - seconds_between(heard_at(*peer), now);
-    // One more heartbeat of each is waited for where there is a doubt, which no message stands for that may have been
-    // on its way: a launcher also sends a signal where a process is lost.
+    // In case of a doubt, wait for one more heartbeat of each process. Another message doesn't count, as it may have
+    // been sent before. (A stop signal is a doubt because a launcher also sends one if a process is lost.)
     if (doubtful_since_ && peer->heard_at < *doubtful_since_)
       left_s = std::min(left_s, options_.answer_s - seconds_between(*doubtful_since_, now));
-    // Who has been silent for nearly as long has nothing to say to what is found here.
+    // A process that has been silent for nearly as long can't contribute news of this failure.
     if (left_s < 3 * options_.beat_s) gone.insert(peer->process);
     if (left_s <= 0 && (longest == nullptr || heard_at(*peer) < heard_at(*longest))) longest = peer.get();
   }
@@ -93,14 +93,14 @@ std::optional<JobFailure> JobWatchdog::find_stuck() {
   if (limit_s <= 0) return std::nullopt;
   if (auto service = find_stuck_service()) return service;
   const auto now = Clock::now();
-  // Data that are read before the first step, and a checkpoint that is written, may take as long as they take.
+  // Reading data before the first step and writing a checkpoint may take any time, so their pieces count as progress.
   const auto count = [this] { return exchange_.activity().changes() + file_pieces(); };
   const int64_t changes = count();
   if (std::exchange(changes_, changes) != changes) moved_at_ = now;
   const double still_s = seconds_between(moved_at_, now);
   if (still_s < limit_s) return std::nullopt;
   const ProcessActivity::AtWork at_work = exchange_.activity().at_work();
-  // Somebody has moved meanwhile: who is at work now may just have been let go.
+  // Something has moved meanwhile. A thread that is at work now may have been waiting until just now.
   if (!at_work.any || count() != changes) return std::nullopt;
   // The trainer may be ahead of its ranks, loading the batch of the next step.
   const std::string where = at_work.step > 0 ? describe_progress(JobPhase::step, at_work.step)
@@ -111,7 +111,7 @@ std::optional<JobFailure> JobWatchdog::find_stuck() {
 std::optional<JobFailure> JobWatchdog::find_stuck_service() {
   const auto now = Clock::now();
   const std::vector<ProcessActivity::Service> services = exchange_.activity().services();
-  // They come together, and none goes.
+  // Services are added together and never removed.
   services_.resize(services.size(), {.changes = -1, .moved_at = now});
   for (size_t i = 0; i < services.size(); ++i) {
     SeenService& seen = services_[i];

@@ -12,7 +12,7 @@
 #include "comm/process_handle.h"
 #include "comm/process_wire.h"
 
-// What a watchdog knows of each other process, for job_watchdog*.cc alone.
+// What a watchdog knows of each other process. For job_watchdog*.cc only.
 
 namespace dptrain {
 
@@ -23,16 +23,16 @@ struct JobWatchdog::Beat {
   int64_t checkpoint = -1;
   JobPhase phase = JobPhase::start;
   int32_t is_last = 0;                  ///< the sender has come to its regular end
-  int32_t signal = 0;                   ///< that asks the sender to stop
-  std::array<char, 96> operation = {};  ///< the latest, ends in 0
+  int32_t signal = 0;                   ///< the signal that asks the sender to stop
+  std::array<char, 96> operation = {};  ///< the latest one, ends in 0
 };
 
 struct JobWatchdog::Peer {
   int process = 0;
   bool is_linked = false;
-  ProcessHandle handle;  ///< where it is on this host
+  ProcessHandle handle;  ///< set if the process is on this host
 
-  // Of the wire's thread alone:
+  // Used by the wire's thread only:
   std::array<std::byte, sizeof(Beat)> in{};
   std::array<std::byte, sizeof(Beat)> out{};
   std::unique_ptr<WireMessage> receive;
@@ -42,15 +42,16 @@ struct JobWatchdog::Peer {
   int told_signal = 0;
   bool last_is_sent = false;
 
-  Clock::time_point heard_at;   ///< a heartbeat
-  Clock::time_point silent_at;  ///< where the silence began that may be told of once it is over
+  Clock::time_point heard_at;   ///< time of the latest heartbeat
+  Clock::time_point silent_at;  ///< when the silence began that is reported once it is over
   Beat last;
   bool goodbye_sent = false;
   bool goodbye_heard = false;
-  bool is_cut = false;  ///< a message was lost: none goes there, or comes, any more
+  bool is_cut = false;  ///< a message was lost: none is sent to it or received from it any more
   std::optional<Clock::time_point> ended_at;
 
-  /// After its goodbye: that it has another's, or needs none any more.
+  /// Whether it needs nothing more from this process. After its own goodbye it has this process's goodbye, or can't get
+  /// it.
   bool has_left() const { return goodbye_sent || is_cut || ended_at; }
 };
 

@@ -20,10 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMark = "dptrain-joins-";
-/// More of them make a sentence longer, and nobody wiser.
+/// Naming more of them would make the sentence longer, but not more useful.
 constexpr size_t kMostNamed = 8;
 
-/// Of the first of these variables that is set; "" where none is.
+/// The value of the first of these variables that is set; "" if none is.
 template <size_t n>
 std::string variable(const std::array<const char*, n>& names) {
   for (const char* name : names)
@@ -31,7 +31,7 @@ std::string variable(const std::array<const char*, n>& names) {
   return {};
 }
 
-/// "process 2 is", "processes 2, 3 and 7 more are"
+/// Names processes, with their verb: "process 2 is", "processes 2, 3 and 7 more are".
 std::string named(const std::vector<int>& processes) {
   if (processes.size() == 1) return fmt::format("process {} is", processes[0]);
   const size_t first = std::min(processes.size(), kMostNamed);
@@ -98,7 +98,7 @@ std::map<int, JoinMarks::Mark> JoinMarks::marks() const {
 std::optional<JoinMarks::Process> JoinMarks::find_dead() const {
   if (folder_.empty()) return std::nullopt;
   for (const auto& [number, mark] : marks()) {
-    // It may have been released meanwhile.
+    // Read again: the process may have been released meanwhile.
     if (mark.has_died() && marks()[number].has_died()) return Process{.number = number, .pid = mark.pid};
   }
   return std::nullopt;
@@ -121,7 +121,7 @@ std::set<int> JoinMarks::present() const {
 std::string JoinMarks::missing() const {
   if (folder_.empty() || here_ == 0) return {};
   const std::set<int> there = present();
-  // A launcher that has ended may have taken the folder with it.
+  // A launcher that has ended may have removed the folder.
   if (there.empty()) return {};
   if (here_ < processes_) {
     const std::string hosts = variable(std::array{"DPTRAIN_HOSTS", "SLURM_STEP_NODELIST"});

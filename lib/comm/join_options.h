@@ -13,15 +13,15 @@ namespace dptrain {
 struct JoinFailure {
   ExitCode code = ExitCode::job_not_formed;
   std::string sentence;
-  int64_t pid = 0;        ///< of the process of this host where it began
-  double detected_s = 0;  ///< after that, as far as is known
+  int64_t pid = 0;        ///< of the process on this host where the failure began
+  double detected_s = 0;  ///< seconds until the failure was found, as far as known
 };
 
 struct JoinOptions {
   double timeout_s = 60;
-  const std::atomic<int>* stop = nullptr;  ///< the signal that asks this process to stop, 0 as long as there is none
-  /// Called before the process ends, by the one that speaks for the others (join_marks.h); not where a signal has
-  /// asked for that. Is given two seconds.
+  const std::atomic<int>* stop = nullptr;  ///< the signal that asks this process to stop, 0: none yet
+  /// Called before the process ends, by the process that speaks for the job (join_marks.h). Not called if a signal
+  /// asked the process to stop. It has two seconds.
   std::function<void(const JoinFailure&)> on_failure = {};
 };
 

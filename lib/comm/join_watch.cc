@@ -16,9 +16,9 @@ namespace dptrain {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(100);
-/// How long somebody has to note down that the job didn't form.
+/// How long the hook has to record that the job didn't form.
 constexpr double kTold_s = 2;
-/// How long a signal waits for a job that is about to form, in which all can stop together.
+/// How long a signal to stop waits for a job that is about to form. In a job all processes can stop together.
 constexpr double kStop_s = 1;
 constexpr const char* kWhen = "before all processes had joined the job";
 
@@ -95,7 +95,7 @@ std::optional<JoinFailure> JoinWatch::find_loss() {
 std::optional<JoinFailure> JoinWatch::find_early_loss() {
   JoinFailure loss{.code = ExitCode::peer_lost, .sentence = {}, .pid = ::getpid()};
   siblings_.look();
-  // Who ends by itself leaves a mark before.
+  // A process that ends by itself leaves a mark first.
   const auto ended = siblings_.ended();
   const auto marked = marks_.come();
   if (!marked) return std::nullopt;
@@ -113,10 +113,10 @@ std::optional<JoinFailure> JoinWatch::find_early_loss() {
 
 void JoinWatch::end(const JoinFailure& failure) {
   const bool speaks = marks_.speaks_for_job() && static_cast<int>(failure.code) < 128;
-  // Others are not to take this end for a death.
+  // Other processes must not take this end for a death.
   marks_.release();
   if (speaks && options_.on_failure) {
-    // A disk of another machine may not answer.
+    // The hook may write to a network disk that doesn't answer.
     const ExitTimer timer(kTold_s, failure.code, failure.sentence);
     options_.on_failure(failure);
   }

@@ -13,14 +13,15 @@
 
 namespace dptrain {
 
-/// Watches over this process while it joins its job: in calls that know no deadline, heed no signal and don't return
-/// where another process has died. Ends it, from a thread of its own, with 69 after `timeout_s`, with 75 where another
-/// process of this host has died on the same way, or what launched them here, and with 128 and the number of a signal
-/// that asks it to stop; as ExitTimer does.
+/// Watches over this process while it joins its job. The calls that join have no deadline, ignore signals and don't
+/// return if another process has died. The watch ends the process from a thread of its own, as ExitTimer does:
+///   - with exit code 69 after `timeout_s`,
+///   - with exit code 75 if another joining process of this host, or the launcher on this host, has died,
+///   - with exit code 128 plus the signal's number if a signal asks it to stop.
 class JoinWatch {
  public:
   explicit JoinWatch(JoinOptions options);
-  /// The process has joined.
+  /// Ends the watch: the process has joined.
   ~JoinWatch();
   JoinWatch(const JoinWatch&) = delete;
   JoinWatch& operator=(const JoinWatch&) = delete;
@@ -30,13 +31,13 @@ class JoinWatch {
   std::optional<JoinFailure> find_failure();
   std::optional<JoinFailure> find_stop();
   std::optional<JoinFailure> find_loss();
-  /// Of a process of this host that had not come so far as to leave a mark.
+  /// Finds a process of this host that died before it left a mark.
   std::optional<JoinFailure> find_early_loss();
   [[noreturn]] void end(const JoinFailure& failure);
 
   const JoinOptions options_;
   const Clock::time_point begun_ = Clock::now();
-  std::optional<Clock::time_point> asked_at_;  ///< to stop
+  std::optional<Clock::time_point> asked_at_;  ///< when it was asked to stop
   const int64_t launcher_pid_;
   LaunchedSiblings siblings_;
   JoinMarks marks_;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Within which a launcher that has started a process has started the next one, at the latest.
+/// A launcher that has started one process starts the next one within this time.
 constexpr double kNext_s = 3;
 
 bool is_number(const std::string& text) {
@@ -32,7 +32,7 @@ std::vector<int64_t> children_of(int64_t parent) {
   return children;
 }
 
-/// "" where it isn't ours to know.
+/// The file of a process's program; "" if this user may not see it.
 std::string program_of(int64_t pid) {
   std::error_code unknown;
   return fs::read_symlink("/proc/" + std::to_string(pid) + "/exe", unknown).string();
@@ -51,7 +51,7 @@ void LaunchedSiblings::look() {
       seen_[*number] = {.pid = pid, .process = std::move(process)};
       latest_ = Clock::now();
     } else if (!number && program_of(pid) == program_of(launcher_)) {
-      latest_ = Clock::now();  // about to become one
+      latest_ = Clock::now();  // a copy of the launcher that is about to become a process of the job
     }
   }
 }

@@ -11,22 +11,23 @@
 
 namespace dptrain {
 
-/// The processes of a job that a launcher has started on this host, as /proc shows them: from the moment on that they
-/// begin, long before they have joined the job. Those of another user, and what a launcher runs besides, aren't known.
+/// The processes of a job that a launcher has started on this host, as /proc shows them. They are seen from their start
+/// on, long before they have joined the job. Processes of another user, and anything else that a launcher runs, are not
+/// seen.
 class LaunchedSiblings {
  public:
-  /// `here`: how many there are to be; 0: not known.
+  /// `here`: how many processes there should be; 0: unknown.
   LaunchedSiblings(int64_t launcher, int here);
 
-  /// Looks for those that have come since the last look.
+  /// Looks for processes that have started since the last look.
   void look();
   struct Process {
     int number = 0;  ///< in the job
     int64_t pid = 0;
   };
-  /// Those that have been there, and have ended.
+  /// The processes that were seen and have ended.
   std::vector<Process> ended() const;
-  /// Whether some aren't among these and those that have been there, and will not come: they have ended before anybody
+  /// Whether some processes are neither in `others` nor were ever seen, and won't come: they ended before anybody
   /// looked.
   bool lacks_some(const std::set<int>& others) const;
 
@@ -37,7 +38,7 @@ class LaunchedSiblings {
   };
   const int64_t launcher_;
   const int here_;
-  Clock::time_point latest_ = Clock::now();  ///< when one was seen that wasn't before, or on its way
+  Clock::time_point latest_ = Clock::now();  ///< when a new one, or one about to start, was last seen
   std::map<int, Sibling> seen_;
 };
 

@@ -28,7 +28,7 @@ LinkSpeed read_speed(ConfigReader& options, const LinkSpeed& otherwise) {
   return speed;
 }
 
-/// The devices of "cpu:0-cpu:1", each of which may stand first; notes a mistake where they aren't two of the list.
+/// The two devices of "cpu:0-cpu:1", in either order. Notes a mistake if they aren't two devices of the list.
 std::optional<std::pair<DeviceId, DeviceId>> pair_of(ConfigReader& pairs, const std::string& key,
                                                      const std::vector<DeviceId>& devices) {
   for (size_t i = 0; i < devices.size(); ++i)

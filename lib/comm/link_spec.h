@@ -10,14 +10,14 @@
 
 namespace dptrain {
 
-/// Of any link that is written down.
+/// Limits of every link in a config.
 inline constexpr double kMostLatency_us = 10e6;
 inline constexpr double kLeastGbps = 1e-3, kMostGbps = 1e6;
 
-/// `amount` at a rate that may be without limit.
+/// `amount` at a rate of `per_s`; a rate of 0 has no limit.
 inline double seconds_at(double amount, double per_s) { return per_s > 0 ? amount / per_s : 0; }
 
-/// What a link between two devices does, either way.
+/// The speed of a link between two devices, the same both ways.
 struct LinkSpeed {
   double latency_s = 0;
   double bytes_per_s = 0;  ///< 0: no limit
@@ -25,7 +25,7 @@ struct LinkSpeed {
   double seconds(double bytes) const { return latency_s + seconds_at(bytes, bytes_per_s); }
 };
 
-/// The links of a machine that is rehearsed: one speed between all devices, and those of some pairs.
+/// The links of a simulated machine: one speed for all pairs of devices, and other speeds for some pairs.
 struct LinkSpec {
   LinkSpeed all;
   std::map<std::pair<DeviceId, DeviceId>, LinkSpeed> pairs;  ///< the smaller device first
@@ -33,8 +33,8 @@ struct LinkSpec {
   LinkSpeed between(const DeviceId& a, const DeviceId& b) const;
 };
 
-/// Reads the key `links`: {latency_us, gbps, pairs: {'cpu:0-cpu:1': {latency_us, gbps}}}; nothing where it isn't
-/// written. A pair of devices that aren't listed is a mistake, and so is any where `devices` is empty.
+/// Reads the key `links`: {latency_us, gbps, pairs: {'cpu:0-cpu:1': {latency_us, gbps}}}. Returns nothing if the key is
+/// missing. A pair with a device that isn't in `devices` is a mistake; with empty `devices` every pair is one.
 std::optional<LinkSpec> read_links(ConfigReader& config, const std::vector<DeviceId>& devices);
 
 }  // namespace dptrain

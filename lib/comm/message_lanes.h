@@ -5,7 +5,7 @@
 
 namespace dptrain {
 
-/// Ranks of which the first sends messages to the second.
+/// Two ranks: `from` sends messages to `to`.
 struct RankPair {
   int from = 0;
   int to = 0;
@@ -15,15 +15,15 @@ struct RankPair {
 };
 
 struct NeighborOptions {
-  bool around = false;  ///< a run's last rank and its first one are neighbors, too
+  bool around = false;  ///< the last rank and the first rank of a run are neighbors, too
 };
-/// Of runs of so many ranks each, which devices of pipelines are, what goes from each to its neighbors: forward through
-/// a run, and back.
+/// The pairs of neighbors in `runs` runs of `ranks` ranks each, forward through a run and back. The devices of a
+/// pipeline are such a run.
 std::vector<RankPair> neighbor_pairs(int runs, int ranks, const NeighborOptions& options = {});
 
-/// The pairs in lists in each of which a rank stands once at most, so that what a rank sends or receives in a list
-/// waits for one other rank alone. Those that go from device to device of a pipeline and back need four such lists, or
-/// two where there are two devices; all around an odd number of them six.
+/// Divides the pairs into lists in which each rank occurs at most once. So what a rank sends or receives in a list
+/// waits for one other rank only. The pairs of a pipeline, forward and back, need four lists, or two if it has two
+/// devices. With `around`, an odd number of devices needs six.
 std::vector<std::vector<RankPair>> message_lanes(const std::vector<RankPair>& pairs);
 
 }  // namespace dptrain

@@ -7,9 +7,9 @@
 
 namespace dptrain {
 
-/// A message that is under way: `End` has what `finish` does to wait for it, once. Ended without `wait` it is waited
-/// for all the same, unless an exception is on its way out of the rank: then what compares the ends takes back what was
-/// said of it.
+/// A message under way. `End` has a `finish` that waits for it, called once. The destructor waits too if `wait` was
+/// never called, except while an exception leaves the rank: then the communicator that compares the ends withdraws the
+/// call.
 template <class End>
 class MessageWork final : public CommWork {
  public:
@@ -21,7 +21,7 @@ class MessageWork final : public CommWork {
     try {
       wait();
     } catch (const std::exception&) {
-      // The group has failed: every later call of this rank says so.
+      // The group has failed. Every later call of this rank reports it.
     }
   }
   void wait() override {

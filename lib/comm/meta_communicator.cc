@@ -26,7 +26,7 @@ class MetaWork final : public CommWork {
   MetaWork(const OperatorLog& operators, CallLog& calls)
       : operators_(operators), calls_(calls), number_(calls.size() - 1) {}
   void wait() override {
-    // Logs are emptied between steps, which no call outlasts.
+    // Logs are emptied between steps, and no call outlasts a step. So this call's entry is gone.
     if (number_ >= calls_.size()) return;
     calls_[number_].awaited_after = operators_.costs().size();
     calls_[number_].awaited_calls = calls_.size();
@@ -38,8 +38,8 @@ class MetaWork final : public CommWork {
   size_t number_;
 };
 
-/// Where the ranks of a group that are there meet: their barriers, and messages in host memory that were sent and not
-/// yet received. A rank that fails ends the waiting, and so does the deadline.
+/// Where the existing ranks of a group meet. It has their barriers, and the messages in host memory that were sent and
+/// not yet received. A failing rank ends the waiting, and so does the deadline.
 class Meeting {
  public:
   explicit Meeting(size_t ranks) : ranks_(ranks) {}
@@ -65,7 +65,7 @@ class Meeting {
     }
     changed_.notify_all();
   }
-  /// Blocks until there is one.
+  /// Takes the next message. Blocks until there is one.
   void take(int from, int to, const CommBuffer& buffer) {
     std::unique_lock lock(mutex_);
     auto& waiting = messages_[{from, to}];
@@ -91,7 +91,7 @@ class Meeting {
       throw Error(ExitCode::peer_lost, fmt::format("a planned rank did not come within {} s", kDeadline_s));
   }
 
-  /// Nobody computes anything before.
+  /// Long enough, since ranks compute nothing before they meet.
   static constexpr double kDeadline_s = 300;
 
   const size_t ranks_;
@@ -101,7 +101,7 @@ class Meeting {
   int64_t round_ = 0;                                                           ///< barriers that are over
   std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> messages_;  ///< by sender and receiver
   std::string failure_;
-  ExitCode code_ = ExitCode::peer_lost;  ///< of it
+  ExitCode code_ = ExitCode::peer_lost;  ///< exit code of the failure
 };
 
 class MetaCommunicator final : public CallCommunicator {
@@ -166,7 +166,7 @@ class MetaCommunicator final : public CallCommunicator {
   const LoggedWorld world_;
   CallLog& calls_;
   const std::shared_ptr<Meeting> meeting_;
-  std::optional<RankTreePlans> tree_plans_;  ///< where sums are made by them
+  std::optional<RankTreePlans> tree_plans_;  ///< set if sums follow these plans
   TreeStaging staging_;
   CommCounts counts_;
 };

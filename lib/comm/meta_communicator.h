@@ -16,45 +16,45 @@ namespace dptrain {
 
 /// A call that a rank would make.
 struct LoggedCall {
-  CommCall call;           ///< of its buffers the sizes alone
-  int ranks = 1;           ///< of the group
-  bool over_host = false;  ///< of copies in host memory
-  int group = 0;           ///< 0: all ranks; others are numbered as they were formed, alike on all ranks
-  int rank = 0;            ///< of the caller in the group
-  /// The group's ranks, as the world numbers them; null: all.
+  CommCall call;           ///< its buffers have only sizes
+  int ranks = 1;           ///< in the group
+  bool over_host = false;  ///< its buffers are copies in host memory
+  int group = 0;           ///< 0: all ranks; other groups are numbered as they were formed, with the same numbers on
+                           ///< all ranks
+  int rank = 0;            ///< the caller's rank in the group
+  /// The group's ranks, numbered as in the world; null: all.
   std::shared_ptr<const std::vector<int>> members = {};
   int64_t sent_bytes = 0;  ///< by this rank
-  /// Of a key-value store on servers: the key that the rank's process sends there, or receives. Neither has a peer
-  /// among the ranks then; what is sent begins once all ranks of the process that push the key have.
+  /// For a key-value store on servers: the key that the rank's process sends to a server or receives. The call then has
+  /// no peer rank. Sending begins once all ranks of the process that push the key have called.
   std::optional<size_t> key = {};
-  bool is_awaited = true;  ///< by this rank
-  /// Operators that its device was given before the call was started, and before it was waited for.
+  bool is_awaited = true;  ///< this rank waits for it
+  /// How many operators the device had been given before the call was started, and before it was waited for.
   size_t started_after = 0;
   size_t awaited_after = 0;
-  size_t awaited_calls = 0;  ///< calls that the rank had started before it waited
+  size_t awaited_calls = 0;  ///< calls that the rank had started before it waited for this one
 };
 
 using CallLog = std::vector<LoggedCall>;
 
-/// A world of ranks of which only the first are there, and none sends anything that is on a device.
+/// A world of ranks of which only the first exist here. Nothing on a device is sent.
 struct LoggedWorld {
-  int ranks = 1;                          ///< of the world, or of one of its groups
-  std::optional<WorldShape> shape = {};   ///< of the world's processes; nothing: there is one
-  std::vector<DType> recorded = {};       ///< as Communicator::can_be_recorded has it
-  std::optional<TreeSums> by_tree = {};   ///< which GPUs make in memory of their own, where NCCL joins processes
-  bool over_host = false;                 ///< its calls are of host memory, whatever the devices
-  std::vector<CallLog>* calls = nullptr;  ///< one for each rank that is there; outlives the communicators
-  int group = 0;                          ///< as LoggedCall has it, and so the next
+  int ranks = 1;                          ///< in the world, or in one of its groups
+  std::optional<WorldShape> shape = {};   ///< the world's processes; nothing: there is one
+  std::vector<DType> recorded = {};       ///< see Communicator::can_be_recorded
+  std::optional<TreeSums> by_tree = {};   ///< sums that GPUs make in memory of their own, if NCCL joins processes
+  bool over_host = false;                 ///< its calls are over host memory, whatever the devices
+  std::vector<CallLog>* calls = nullptr;  ///< one for each rank that exists here; outlives the communicators
+  int group = 0;                          ///< see LoggedCall::group, and `members` see LoggedCall::members
   std::shared_ptr<const std::vector<int>> members = {};
-  /// Seconds of an operator, for what a training measures before it begins. May be empty: all are as fast.
+  /// Seconds that an operator takes, for measurements before a run begins. If empty, all operators are equally fast.
   std::function<double(const OperatorCost&)> operator_s = {};
 };
 
-/// Communicators of ranks whose devices compute nothing (meta_device.h): a call is checked and counted as everywhere
-/// else, written down, and over at once; buffers stay as they are. Ranks that are there do meet: in barriers, and in
-/// messages in host memory, which arrive, as ranks tell each other in them what they go by. These block until the
-/// others have come, and throw after `abort`. Element i is the end of the group's rank i, and writes to the log
-/// `log_numbers[i]`.
+/// Makes communicators for ranks whose devices compute nothing (meta_device.h). A call is checked and counted as usual,
+/// logged, and done at once; buffers stay unchanged. Barriers and messages in host memory are real, because ranks agree
+/// on settings in such messages. They block until the other rank or ranks have come, and throw after `abort`. Element i
+/// is rank i of the group and writes to the log `log_numbers[i]`.
 std::vector<std::unique_ptr<Communicator>> make_meta_communicators(const std::vector<Device*>& devices,
                                                                    const LoggedWorld& world,
                                                                    const std::vector<int>& log_numbers);

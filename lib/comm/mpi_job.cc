@@ -22,13 +22,13 @@
 namespace dptrain {
 namespace {
 
-/// Throws with `code` where MPI returned an error.
+/// Throws an error with exit code `code` if MPI returned an error.
 void check(int result, ExitCode code, const char* call) {
   if (result != MPI_SUCCESS) throw Error(code, fmt::format("MPI: {} failed: {}", call, mpi_error_text(result)));
 }
 
-/// Asks until it is so; whether it was by then. Sleeps longer the longer it takes, a millisecond at most, so that
-/// whoever is waited for may have the core.
+/// Polls `is_so` until it is true or the deadline passes. Returns whether it became true. Sleeps longer the longer it
+/// takes, a millisecond at most, so that the process waited for may have the core.
 bool wait_until(const std::function<bool()>& is_so, Clock::time_point deadline) {
   auto pause = std::chrono::microseconds(10);
   while (!is_so()) {
@@ -39,7 +39,7 @@ bool wait_until(const std::function<bool()>& is_so, Clock::time_point deadline) 
   return true;
 }
 
-/// What processes tell each other when they join: plain bytes.
+/// What processes tell each other when they join, as plain bytes.
 struct ProcessRecord {
   std::array<char, 256> host = {};
   int64_t pid = 0;
@@ -62,19 +62,19 @@ std::vector<JobProcess> exchange_processes() {
   return processes;
 }
 
-/// Where mpirun dies Open MPI ends its processes by itself, with -61, which may be before they have told each other of
-/// it. They leave earlier than this by the watch over their launcher. Where no PMIx joins the processes Open MPI may
-/// find that it can't either, and is to say so at once.
+/// Makes Open MPI wait before it aborts. If mpirun dies, Open MPI ends its processes by itself with code -61, perhaps
+/// before they have told each other why. With the delay, the watch over the launcher ends them first. Without PMIx,
+/// Open MPI may find that it can't join the processes, and should report that at once.
 void leave_lost_launchers_to_the_watch() {
   if (std::getenv("PMIX_RANK") != nullptr) ::setenv("OMPI_MCA_mpi_abort_delay", "20", /*overwrite=*/0);
 }
 
-/// Of a process that crashes Open MPI by itself prints where it was and then waits as long as before any other abort,
-/// which its peers would wait for. Without its handlers the process is gone at once.
+/// Switches off Open MPI's signal handlers. In a process that crashes, they print a stack and then wait as long as
+/// before any other abort, and the peers would wait for that. Without them the process is gone at once.
 void leave_crashes_to_the_system() { ::setenv("OMPI_MCA_opal_signal", "", /*overwrite=*/0); }
 
-/// GPUs of several processes wait for each other in streams of their own. Of the 8 queues that a GPU has by default two
-/// of these streams may share one, and then wait for each other as well.
+/// Gives each stream a hardware queue. GPUs of several processes wait for each other in separate streams. By default a
+/// GPU has 8 queues. Two of these streams may share one, and would then wait for each other as well.
 void give_each_stream_a_queue() { ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0); }
 
 class MpiJob final : public Job {
@@ -87,7 +87,7 @@ class MpiJob final : public Job {
     int found = 0;
     check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&tag), &found), ExitCode::job_not_formed,
           "MPI_Comm_get_attr");
-    largest_tag_ = found != 0 ? *tag : 32767;  // what every MPI has at least
+    largest_tag_ = found != 0 ? *tag : 32767;  // the least that MPI guarantees
     end_ = make_wire();
   }
 
@@ -118,7 +118,8 @@ class MpiJob final : public Job {
     const auto deadline = deadline_in(timeout_s);
     meet_at_end(timeout_s, deadline);
     end_.reset();
-    // All are there, so this is short; what it waits for can't be given a deadline. Nothing fails by it any more.
+    // All processes have come, so this is short, but MPI_Finalize can't be given a deadline. A timeout here is no
+    // failure any more.
     const ExitTimer timer(
         std::max(1.0, seconds_between(Clock::now(), deadline)), ExitCode::ok,
         fmt::format("MPI_Finalize did not end within {} s; all work of the job was done by then", timeout_s));
@@ -130,7 +131,8 @@ class MpiJob final : public Job {
   [[noreturn]] void leave(ExitCode code) override { ::_exit(static_cast<int>(code)); }
 
  private:
-  /// Every process tells process 0 that it is at its end, which tells all of them once it has heard of all.
+  /// Waits for all processes at the end. Every process tells process 0, which answers all of them once it has heard of
+  /// all.
   void meet_at_end(double timeout_s, Clock::time_point deadline) {
     std::vector<std::unique_ptr<WireMessage>> messages;
     const auto wait_for_all = [&](const char* lacks) {
@@ -164,14 +166,14 @@ class MpiJob final : public Job {
 
 LibraryVersion mpi_library() {
 #ifdef OPEN_MPI
-  // "Open MPI v4.1.4, package: ...". Its major version is that of its interface.
+  // The text is "Open MPI v4.1.4, package: ...". Its major version is that of its interface.
   LibraryVersion version = {.name = "Open MPI", .built_major = OMPI_MAJOR_VERSION, .built_minor = OMPI_MINOR_VERSION};
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text = {};
   int length = 0;
   check(MPI_Get_library_version(text.data(), &length), ExitCode::job_not_formed, "MPI_Get_library_version");
   std::sscanf(text.data(), "Open MPI v%d.%d", &version.loaded_major, &version.loaded_minor);
 #else
-  // Of others only the standard's version is known.
+  // For another MPI only the version of the standard is known.
   LibraryVersion version = {.name = "MPI", .built_major = MPI_VERSION, .built_minor = MPI_SUBVERSION};
   check(MPI_Get_version(&version.loaded_major, &version.loaded_minor), ExitCode::job_not_formed, "MPI_Get_version");
 #endif

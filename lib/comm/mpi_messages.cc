@@ -9,13 +9,14 @@
 namespace dptrain {
 namespace {
 
-// Variables of Open MPI's library by which it calls what shows a message: as a list of arguments, and of any length.
+// Variables of Open MPI's library: the functions that it calls to show a message, one with a list of arguments and one
+// with variable arguments.
 using ShowList = int (*)(const char* file, const char* topic, bool wants_header, va_list arguments);
 using Show = int (*)(const char* file, const char* topic, bool wants_header, ...);
 
 ShowList* show_list = nullptr;
 Show* show = nullptr;
-/// What prints a message in this process.
+/// Open MPI's function that prints a message in this process.
 ShowList print_list = nullptr;
 std::atomic<int> connections_lost = 0;
 

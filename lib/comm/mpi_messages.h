@@ -2,16 +2,16 @@
 
 namespace dptrain {
 
-/// What Open MPI has to say beside what its calls return. Of a connection that has ended Open MPI 4.1 tells by asking
-/// mpirun to print it, and holds the thread in MPI_Test until mpirun answers, which it doesn't while it ends other
-/// processes. So this process takes these messages itself: those of connections are counted, others printed, as Open
-/// MPI does without mpirun. With another MPI nothing happens.
+/// Takes the messages that Open MPI writes besides what its calls return. When a connection ends, Open MPI 4.1 asks
+/// mpirun to print a message and holds the thread in MPI_Test until mpirun answers. mpirun doesn't answer while it ends
+/// other processes. So this process takes the messages itself. It counts those about connections and prints the rest,
+/// as Open MPI does without mpirun. With another MPI nothing happens.
 ///
-/// Made before MPI begins.
+/// Must be made before MPI begins.
 class MpiMessages {
  public:
   MpiMessages();
-  /// Once MPI has begun.
+  /// Takes the messages from now on. Call it once MPI has begun.
   void take() const;
 };
 

@@ -10,7 +10,7 @@
 namespace dptrain {
 namespace {
 
-/// A number of bytes as MPI takes it: a type and a count of `int`.
+/// A number of bytes in MPI's form: a type and a count of type `int`.
 class MpiBytes {
  public:
   MpiBytes(int64_t bytes, int largest_part) {
@@ -18,7 +18,7 @@ class MpiBytes {
       count_ = static_cast<int>(bytes);
       return;
     }
-    // One element of a type that is made of all parts: the message stays one, so whole messages keep their order.
+    // One element of a type that contains all parts. The message stays one, so messages keep their order.
     const int64_t parts = bytes / largest_part;
     const std::array<int, 2> counts = {static_cast<int>(parts), static_cast<int>(bytes % largest_part)};
     const std::array<MPI_Aint, 2> offsets = {0, static_cast<MPI_Aint>(parts * largest_part)};
@@ -49,12 +49,12 @@ class MpiBytes {
   int count_ = 0;
 };
 
-/// The communicator of a wire and of its messages; the last of them frees it.
+/// The communicator of a wire and of its messages. The last user frees it.
 class MpiWireState {
  public:
   explicit MpiWireState(const MpiWireOptions& options) : options_(options) {}
   ~MpiWireState() {
-    // A message that was given up may still use it; then the process is about to leave.
+    // A message that was given up may still use the communicator. The process is then about to end.
     if (under_way_ == 0) MPI_Comm_free(&options_.comm);
   }
   MpiWireState(const MpiWireState&) = delete;
@@ -78,7 +78,7 @@ struct MpiTransfer {
 
 class MpiMessage final : public WireMessage {
  public:
-  /// Starts it, from or to `data`.
+  /// Starts the message, from or to `data`.
   MpiMessage(std::shared_ptr<MpiWireState> state, const MpiTransfer& transfer, std::byte* data)
       : state_(std::move(state)), transfer_(transfer) {
     const MpiWireOptions& wire = state_->options();
@@ -141,7 +141,7 @@ class MpiWire final : public ProcessWire {
   int processes() const override { return static_cast<int>(state_->options().processes->size()); }
   int largest_tag() const override { return state_->options().largest_tag; }
   std::unique_ptr<WireMessage> start_send(std::span<const std::byte> bytes, int to, int tag) override {
-    // MPI takes the sender's memory without const only in its oldest form; a message is one class for both ways.
+    // MPI doesn't change the sent bytes. One message class serves both directions, so its pointer isn't const.
     return start({.sends = true, .bytes = static_cast<int64_t>(bytes.size()), .peer = to, .tag = tag},
                  const_cast<std::byte*>(bytes.data()));
   }

@@ -16,16 +16,16 @@ struct MpiWireOptions {
   std::shared_ptr<const std::vector<JobProcess>> processes;
   int process = 0;
   int largest_tag = 0;
-  /// Longer messages are told to MPI as parts of so many bytes, since it counts in `int`; they stay one message.
+  /// Longer messages are passed to MPI in parts of this many bytes, since MPI counts in `int`. Each stays one message.
   int largest_part_bytes = 0;
 };
 
 std::shared_ptr<ProcessWire> make_mpi_wire(const MpiWireOptions& options);
 
-/// "process 1 (host b, pid 4711)"
+/// The name of a process: "process 1 (host b, pid 4711)".
 std::string name_of_process(const std::vector<JobProcess>& processes, int process);
 
-/// What MPI says of an error code that it returned.
+/// MPI's text for an error code that it returned.
 std::string mpi_error_text(int error);
 
 }  // namespace dptrain

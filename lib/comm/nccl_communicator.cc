@@ -22,7 +22,7 @@
 namespace dptrain {
 namespace {
 
-/// What NCCL adds up as we do. 16 bits it rounds at every rank.
+/// The types whose sums NCCL rounds as we do. It rounds 16-bit types at every rank.
 std::optional<ncclDataType_t> summed_as(DType dtype) {
   switch (dtype) {
     case DType::f32: return ncclFloat32;
@@ -39,14 +39,14 @@ class NcclCommunicator final : public Communicator {
     std::unique_ptr<Communicator> others;
     std::unique_ptr<Communicator> meeting;
   };
-  /// Of ranks of several processes, where `others` goes through host memory.
+  /// Options for ranks of several processes, where `others` goes through host memory.
   struct Span {
     WorldShape nodes;
     TreeSums by_tree = TreeSums::all;
     int64_t most_bytes = kMostTreeBytes;
     std::vector<NcclLane> lanes = {};
   };
-  /// `place`: of the device among this process's.
+  /// `place` is the device's place among this process's devices.
   NcclCommunicator(CudaDevice& device, Ends ends, std::shared_ptr<NcclGroup> group, int place,
                    const std::optional<Span>& span)
       : device_(device),
@@ -138,7 +138,7 @@ class NcclCommunicator final : public Communicator {
     return all += replayed_;
   }
   CommWays ways() const override {
-    // The meeting counts what NCCL was given.
+    // `meeting_` counts the calls that NCCL was given.
     if (others_->counts().bytes > meeting_->counts().bytes + replayed_.bytes) return others_->ways();
     CommWays ways = others_->ways();
     for (std::string* way : {&ways.between_devices, &ways.between_processes})
@@ -159,13 +159,13 @@ class NcclCommunicator final : public Communicator {
  private:
   static size_t count(const CommBuffer& buffer) { return static_cast<size_t>(buffer.elements); }
   static size_t bytes(const CommBuffer& buffer) { return static_cast<size_t>(buffer.bytes()); }
-  /// Whether NCCL carries more than all-reduces of f32. Within one process `others` have kernels for the rest, in which
-  /// no GPU waits for another; but nobody can record their meetings.
+  /// Whether NCCL carries more than all-reduces of f32. Within one process, `others` has kernels for the rest, in which
+  /// no GPU waits for another. But the meetings of `others` can't be recorded.
   bool takes_all() const { return spans_processes_ || recordable_; }
-  /// Whether NCCL's own sum isn't the one that is asked for.
+  /// Whether the call needs a sum in the tree's order, which isn't NCCL's own.
   bool is_of_tree(const CommCall& call) const { return tree_ && goes_by_tree(call, by_tree_); }
 
-  /// Gives the device what follows all that it has been given, and goes on beside what it is given next.
+  /// Gives the device work that runs after everything given before, and beside whatever is given next.
   template <class Give>
   std::unique_ptr<CudaWork> give(const CommCall& call, const Give& give_to) {
     if (apart_) wait_until_idle();
@@ -182,7 +182,7 @@ class NcclCommunicator final : public Communicator {
     }
     return work;
   }
-  /// All ranks' devices.
+  /// Waits until all ranks' devices are idle.
   void wait_until_idle() {
     device_.synchronize();
     others_->barrier();
@@ -194,7 +194,8 @@ class NcclCommunicator final : public Communicator {
     });
   }
 
-  /// Threads of one process meet at once; where others are a message away the GPU is given its work meanwhile.
+  /// Threads of one process meet first, which is quick. Other processes take a message to meet, so the GPU is given its
+  /// work meanwhile.
   template <class Begin>
   std::unique_ptr<CommWork> start(const CommCall& call, const char* name, std::unique_ptr<CommWork> meeting,
                                   const Begin& begin) {
@@ -220,8 +221,8 @@ class NcclCommunicator final : public Communicator {
   bool recordable_ = false;
   bool apart_ = false;
   TreeSums by_tree_ = TreeSums::all;
-  std::optional<NcclTree> tree_;          ///< of ranks of several processes
-  std::optional<NcclMessages> messages_;  ///< of the same
+  std::optional<NcclTree> tree_;          ///< set for ranks of several processes
+  std::optional<NcclMessages> messages_;  ///< set for ranks of several processes
   CudaEvent ready_;
   CommCounts replayed_;
 };
@@ -303,7 +304,7 @@ Communicators make_nccl_world_communicators(const std::vector<Device*>& devices,
 
 LibraryVersion nccl_library() {
   int loaded = 0;
-  NcclGroup::check(ncclGetVersion(&loaded), "ncclGetVersion");  // 22800
+  NcclGroup::check(ncclGetVersion(&loaded), "ncclGetVersion");  // 22800 for 2.28.0
   return {.name = "NCCL",
           .built_major = NCCL_MAJOR,
           .built_minor = NCCL_MINOR,

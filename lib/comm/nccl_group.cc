@@ -17,13 +17,13 @@
 namespace dptrain {
 namespace {
 
-/// How long communicators may take to end that have nothing under way.
+/// How long communicators with nothing under way may take to end.
 constexpr double kFinalize_s = 5;
 
-/// How long whoever aborts communicators waits for that.
+/// How long a caller that aborts communicators waits for them to end.
 constexpr double kAbort_s = 0.5;
 
-/// For calls that may go on after they return.
+/// Checks a call that may still be in progress after it returns.
 void expect_begun(ncclResult_t result, const char* call) {
   if (result != ncclInProgress) NcclGroup::check(result, call);
 }
@@ -37,7 +37,8 @@ ncclUniqueId NcclGroup::make_id() {
 }
 
 void NcclGroup::form(const std::vector<Device*>& devices, const World& world) {
-  // It would have the last word over `blocking`. Where it isn't there, the environment is left to those who read it.
+  // The variable would override `blocking`. It is only removed if it is set, because other threads may read the
+  // environment.
   if (std::getenv("NCCL_COMM_BLOCKING") != nullptr) ::unsetenv("NCCL_COMM_BLOCKING");
   {
     const std::lock_guard lock(mutex_);
@@ -83,11 +84,11 @@ void NcclGroup::tell_of_waits(CudaDevice& device, int place) {
 NcclGroup::~NcclGroup() {
   around_waits_.clear();
   watch_.reset();
-  // After a failure, which others may not know of yet, they don't come to their end.
+  // After a failure, other processes may not know of it yet and don't end their communicators.
   if (std::uncaught_exceptions() > 0 || (options_.exchange != nullptr && options_.exchange->has_failed()))
     abort("the training has failed", ExitCode::peer_lost);
-  // Of those that were aborted the recorded work is gone by now, for which the last calls may have waited: they end
-  // before the process does.
+  // By now the recorded work of aborted communicators is gone. The last calls to end them may have waited for it, and
+  // must end before the process does.
   if (cause_.empty())
     finalize();
   else
@@ -164,7 +165,7 @@ ncclResult_t NcclGroup::together(const std::function<void(const Note&)>& begin_a
   begin_all([&](ncclResult_t begun) {
     if (result == ncclSuccess && begun != ncclInProgress) result = begun;
   });
-  // A group that was begun has to be ended, whatever it has met with.
+  // A group that was begun must be ended, even after an error.
   const ncclResult_t ended = ncclGroupEnd();
   return result != ncclSuccess ? result : ended;
 }
@@ -209,13 +210,13 @@ void NcclGroup::start_abort(const std::string& cause, ExitCode code, const Left&
     code_ = code;
     aborting_ = left;
   }
-  // From now on nobody else touches them. GPUs are let go at once; the last call may wait for recorded work of NCCL's
-  // to end, which whoever aborts may be the one to end.
+  // From now on nobody else uses them. Their GPUs are released at once. The last call may wait until recorded NCCL work
+  // is destroyed, perhaps by the thread that aborts.
   for (ncclComm_t comm : comms_) abort_aside(comm, left);
 }
 
 void NcclGroup::throw_failure() {
-  // The processes settle what they all fail with; this one may hear of it later than of the abort.
+  // The processes settle on one failure for all. This process may learn of it later than of the abort.
   if (options_.exchange != nullptr && options_.exchange->has_failed())
     throw JobError(options_.exchange->settled_failure());
   const std::lock_guard lock(mutex_);

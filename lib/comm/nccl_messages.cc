@@ -53,7 +53,7 @@ void connect_pairs(const NcclLane& lane, const std::vector<Device*>& devices, in
   }
 }
 
-/// A receive that its GPU isn't given yet.
+/// A receive that its GPU hasn't been given yet.
 struct NcclMessages::Receiving {
   NcclMessages& messages;
   CommCall call;

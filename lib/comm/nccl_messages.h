@@ -11,35 +11,36 @@
 
 namespace dptrain {
 
-/// A lane of messages (see message_lanes.h), and the NCCL communicator of its own that carries them: of one
-/// communicator NCCL does everything in one order, in which a stage's gradient would wait for the next activation, and
-/// that for the gradient. What goes one way between two devices is sent and received in one order anyway.
+/// A lane of messages (see message_lanes.h) with an NCCL communicator of its own. NCCL does everything on one
+/// communicator in one order. On a shared one, a stage's gradient would wait for the next activation, and that
+/// activation for the gradient. Messages one way between two devices are sent and received in one order anyway.
 struct NcclLane {
   std::shared_ptr<NcclGroup> group;
   std::vector<RankPair> pairs;
 };
 
-/// Connects the pairs of a lane that this process has ends of: NCCL does so with the first message of a pair, whose
-/// sender then waits for the receiver. Blocks until the other ends have come; all processes call it for the same lanes
-/// in the same order. `first_rank`: that of the first device.
+/// Connects the pairs of a lane of which this process has ends. NCCL connects a pair with its first message, whose
+/// sender then waits for the receiver. Blocks until the other ends have come. All processes call it for the same lanes
+/// in the same order. `first_rank` is the rank of the first device.
 void connect_pairs(const NcclLane& lane, const std::vector<Device*>& devices, int first_rank);
 
-/// A rank's ends of messages over NCCL: from GPU to GPU, while both compute. `meeting` compares the ends of each and
-/// has the deadline. Used by the device's rank thread.
+/// A rank's ends of messages over NCCL, from GPU to GPU while both compute. `meeting` compares the ends of each message
+/// and enforces the deadline. Used by the device's rank thread.
 ///
-/// A GPU that waits with all it has been given, as where memory is given back, waits for what it receives as well, and
-/// would hold up what the sender needs of it. It is therefore given a receive when that is waited for, and with it all
-/// that comes before; what it does then may go beside what it was given since the receive was started.
+/// A receive is given to the GPU only when the rank waits for it. Some calls, such as freeing memory, wait for
+/// everything that the GPU has been given. A receive among that work would be waited for too, and would hold up the
+/// work that its sender needs. When the receive is given, it follows the work that came before its start. It may run
+/// beside work given after its start.
 class NcclMessages {
  public:
-  /// `device` is the thread's; `place`: its place in the lanes' groups, which all ranks keep until they end, as NCCL
-  /// ends a communicator together with all of its ranks.
+  /// `device` is the thread's. `place` is its place in the lanes' groups. All ranks keep the groups until they end,
+  /// because NCCL ends a communicator together with all of its ranks.
   NcclMessages(CudaDevice& device, int place, int rank, std::vector<NcclLane> lanes);
 
-  /// Whether such a message, sent or received, is one between a pair of a lane.
+  /// Whether a lane has the pair of ranks of this message, sent or received.
   bool carries(const CommCall& call) const { return way_of(call) != nullptr; }
   std::unique_ptr<CommWork> start(const CommCall& call, std::unique_ptr<CommWork> meeting);
-  /// Of the lanes, for who aborts them.
+  /// The lanes' groups, for a caller that aborts them.
   std::vector<NcclGroup*> groups() const;
 
  private:
@@ -50,7 +51,7 @@ class NcclMessages {
     CudaStream stream{CudaStream::Priority::highest};
   };
   const Way* way_of(const CommCall& call) const;
-  /// The GPU's end of a message, from `ready` on.
+  /// Gives the GPU its end of a message, to run after `ready`.
   std::unique_ptr<CudaWork> give(const CommCall& call, const CudaEvent& ready);
 
   CudaDevice& device_;

@@ -68,7 +68,7 @@ void NcclWatch::run() {
     try {
       for (int place = 0; sees && place < static_cast<int>(places_.size()); ++place) look_at(place);
     } catch (const Error&) {
-      sees = false;  // a device has failed: its rank's own thread says so with its next call
+      sees = false;  // a device has failed; its rank's own thread reports it with its next call
     }
     std::this_thread::sleep_for(kPause);
   }
@@ -77,7 +77,7 @@ void NcclWatch::run() {
 void NcclWatch::look_at(int place) {
   const std::string error = hooks_.error_of(place);
   const std::lock_guard lock(mutex_);
-  // Or this thread would be the first GPU's, and take memory there.
+  // Without this, the thread would use the first GPU and take memory there.
   places_[static_cast<size_t>(place)].device->enter_thread();
   Place& own = places_[static_cast<size_t>(place)];
   bool is_overdue = false;

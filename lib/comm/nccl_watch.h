@@ -17,13 +17,13 @@
 
 namespace dptrain {
 
-/// Looks after what GPUs of this process do together with those of others, on a thread of its own: a GPU waits for
-/// another one for ever. The job fails with 75 where what a GPU was given isn't done soon after the deadline, and
-/// where NCCL has met with an error; once it has failed, of this or of anything else, what is under way is aborted.
+/// Watches, on a thread of its own, over work that GPUs of this process do together with those of other processes. A
+/// GPU waits for another one forever. The job fails with exit code 75 if a GPU's work isn't done soon after the
+/// deadline, or if NCCL reports an error. Once the job has failed, for any reason, the work under way is aborted.
 class NcclWatch {
  public:
-  /// Within which the watch over the job's processes, and the comparison of the ranks' calls, find what NCCL's error
-  /// comes from, and say it better.
+  /// Time that the job's watchdog and the comparison of the ranks' calls have to find the cause of an NCCL error. Their
+  /// message says more than NCCL's.
   static constexpr double kRootCause_s = 12;
 
   struct Options {
@@ -33,7 +33,7 @@ class NcclWatch {
   };
   /// Called on the watch's thread.
   struct Hooks {
-    /// What NCCL's communicator of a place has met with; "" where all is well.
+    /// The error that NCCL reports for the communicator of a place; "" if there is none.
     std::function<std::string(int place)> error_of;
     std::function<void()> abort;
   };
@@ -42,19 +42,20 @@ class NcclWatch {
   NcclWatch(const NcclWatch&) = delete;
   NcclWatch& operator=(const NcclWatch&) = delete;
 
-  /// What `stream` of the device at `place` has been given so far is to be done in time. Nothing while it records.
+  /// Notes that the work `stream` has been given so far, on the device at `place`, must be done in time. Does nothing
+  /// while the stream records.
   void expect(int place, cudaStream_t stream);
-  /// Whether some of that isn't done.
+  /// Whether any such work isn't done yet.
   bool waits(int place);
 
  private:
-  /// What a stream has been given.
+  /// Work that a stream has been given.
   struct Given {
     cudaStream_t stream = nullptr;
     CudaEvent earlier = {};
     CudaEvent latest = {};
-    bool waits = false;            ///< `earlier` isn't done as far as is known
-    bool has_latest = false;       ///< more has been given since
+    bool waits = false;            ///< `earlier` isn't done as far as known
+    bool has_latest = false;       ///< more work has been given since
     Clock::time_point since = {};  ///< when `earlier` could begin, at the latest
   };
   struct Place {
@@ -67,8 +68,8 @@ class NcclWatch {
   static Given& given_to(Place& place, cudaStream_t stream);
   void run();
   void look_at(int place);
-  /// How much longer than its deadline a GPU may take: the wait of its rank's thread has the same deadline, and says
-  /// which call it was for and who is missing.
+  /// How much longer than its deadline a GPU may take. The wait of its rank's thread has the same deadline; its message
+  /// also says which call it was and who is missing.
   double grace_s() const;
   void fail(const std::string& sentence);
 

@@ -7,8 +7,8 @@
 
 namespace dptrain {
 
-/// What NCCL was given, and the meeting of the ranks' threads that compares their calls: ranks that differ would hang
-/// in NCCL, until the meeting has failed of it.
+/// Work given to NCCL, and the meeting of the ranks' threads that compares their calls. Ranks whose calls differ would
+/// hang in NCCL until the meeting fails because of it.
 class NcclWork final : public CommWork {
  public:
   NcclWork(std::unique_ptr<CommWork> meeting, std::unique_ptr<CudaWork> given)

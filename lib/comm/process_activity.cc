@@ -5,12 +5,12 @@
 namespace dptrain {
 namespace {
 
-/// Waits begin deep within calls that know nothing of the process that they are in.
+/// The calling thread's place. It is global because waits begin deep within calls that know nothing of their process.
 thread_local ProcessActivity::Thread* own_place = nullptr;
 
 void enter(ProcessActivity::State state) {
   if (own_place == nullptr) return;
-  // Counted first: who sees the new state sees that it is new.
+  // Count first, so that a thread that sees the new state also sees the change.
   ++*own_place->changes;
   own_place->state = state;
 }

@@ -9,40 +9,39 @@
 
 namespace dptrain {
 
-/// What those threads of a process are at that a training advances by: that of each rank, the trainer's, and those that
-/// serve processes which train. A watch asks it who has made no progress. One object a process; may be used by any
-/// thread.
+/// What the threads that advance training in a process are doing: the thread of each rank, the trainer's thread, and
+/// the threads that serve other processes. A watchdog asks it who has made no progress. Each process has one object,
+/// which any thread may use.
 class ProcessActivity {
  public:
   enum class State : int { idle, at_work, waiting };
   struct Thread {
-    std::string name;  ///< "rank 3"; "" of the trainer's
+    std::string name;  ///< "rank 3"; "" for the trainer's thread
     std::atomic<State> state = State::idle;
-    std::atomic<int64_t> step = 0;  ///< of the training, that it is in while it is at work or waits; 0: in none
+    std::atomic<int64_t> step = 0;  ///< the training step that it is in while it is at work or waits; 0: none
     std::atomic<int64_t> own_changes = 0;
-    std::atomic<int64_t>* changes = nullptr;  ///< what its steps are counted in
+    std::atomic<int64_t>* changes = nullptr;  ///< the counter for its progress
   };
 
-  /// The place of another thread. Stays where it is.
+  /// Adds a thread. The result stays valid as long as this object.
   Thread& add(const std::string& name);
-  /// The same of a thread that answers others, "server 0": whether it goes on has nothing to do with this process's own
-  /// training.
+  /// Adds a thread that answers others, such as "server 0". Its progress is independent of this process's own training.
   Thread& add_service(const std::string& name);
-  /// Grows with every step that a thread makes, into a wait for others and out of it too; services aside.
+  /// Grows whenever a thread makes progress, and when it begins or ends a wait for others. Services don't count.
   int64_t changes() const { return changes_; }
   struct AtWork {
-    bool any = false;                ///< somebody is, and nobody else is to blame where nothing moves
-    std::vector<std::string> ranks;  ///< those that are; none where only the trainer's thread is
-    int64_t step = 0;                ///< the first that one of these ranks is in; 0: none is in a step
+    bool any = false;                ///< somebody is at work, and nobody else is to blame if nothing moves
+    std::vector<std::string> ranks;  ///< the ranks at work; empty if only the trainer's thread is
+    int64_t step = 0;                ///< the first step that one of these ranks is in; 0: none
   };
-  /// Who is at work rather than idle or waiting: ranks, else the trainer's thread where no rank waits for others.
+  /// Who is at work and neither idle nor waiting: ranks, or else the trainer's thread if no rank waits for others.
   AtWork at_work();
   struct Service {
     std::string name;
-    int64_t changes = 0;  ///< as of the process, of it alone
+    int64_t changes = 0;  ///< counts this thread's progress only
     bool is_at_work = false;
   };
-  /// All, in the order in which they were added.
+  /// All services, in the order in which they were added.
   std::vector<Service> services();
 
  private:
@@ -52,7 +51,7 @@ class ProcessActivity {
   std::atomic<int64_t> changes_ = 0;
 };
 
-/// While it lives this thread is in that place, at work, in that step of the training where it is in one.
+/// While it lives, this thread is at work in that place, in training step `step` (0: none).
 class ActivePlace {
  public:
   explicit ActivePlace(ProcessActivity::Thread* place, int64_t step = 0);
@@ -64,7 +63,7 @@ class ActivePlace {
   ProcessActivity::Thread* before_;
 };
 
-/// While it lives this thread waits for other ranks. Of a thread that has no place nothing is known.
+/// While it lives, this thread waits for other ranks. Has no effect for a thread that has no place.
 class WaitForOthers {
  public:
   WaitForOthers();
@@ -73,7 +72,7 @@ class WaitForOthers {
   WaitForOthers& operator=(const WaitForOthers&) = delete;
 };
 
-/// This thread has done a part of what it is at.
+/// Notes that this thread has made progress.
 void note_progress();
 
 }  // namespace dptrain

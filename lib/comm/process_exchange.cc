@@ -12,18 +12,18 @@ namespace {
 constexpr int kNewsTag = 0;
 constexpr int kFirstGroupTag = 16;
 
-// While messages are on their way they are asked for as often as costs little beside what ranks compute; nothing moves
-// in between.
+// Pauses between polls of messages under way, since messages only move when polled. Short enough to keep them moving,
+// long enough to cost little beside the ranks' computing.
 constexpr auto kShortestPause = std::chrono::microseconds(10);
 constexpr auto kLongestPause = std::chrono::microseconds(200);
-/// How long processes that have failed wait to hear of all others.
+/// How long a process that knows of a failure waits to hear of all others.
 constexpr double kSettling_s = 1;
-/// How long the watch over the processes has to find why a message could not be carried: longer than it takes for one
-/// that is in doubt (WatchdogOptions::answer_s), and to tell of it.
+/// How long the job's watchdog has to find why a message could not be carried. This is longer than it takes to check a
+/// doubt (WatchdogOptions::answer_s) and to report the result.
 constexpr double kExplained_s = 5;
-/// As many operations that began last tell of a failure.
+/// A failure is reported with this many of the latest operations.
 constexpr size_t kKeptOperations = 1000;
-/// How long messages are asked for without a pause.
+/// How long messages are polled without a pause.
 constexpr double kSpin_s = 20e-6;
 
 }  // namespace
@@ -181,7 +181,7 @@ bool ProcessExchange::carry() {
       ++i;
     }
   }
-  // The window of each is what all of them have left open, so who goes first is asked first.
+  // The window of a process is shared by all transfers, so the transfer that goes first is asked first.
   HeldTags held;
   for (const auto& transfer : under_way_) moved |= transfer->send_on(held);
   return moved;
@@ -204,7 +204,7 @@ bool ProcessExchange::hear_news() {
     try {
       if (!news->message->is_done()) continue;
     } catch (const LostMessage&) {
-      // Nothing comes from there any more.
+      // Nothing comes from that process any more.
       news->message.reset();
       throw;
     }
@@ -310,7 +310,7 @@ void ProcessExchange::run() {
     try {
       tell_news();
     } catch (const Error&) {
-      // Who can't be told any more is gone.
+      // A process that can't be told any more is gone.
       const std::lock_guard lock(mutex_);
       told_ = true;
       changed_.notify_all();

@@ -12,12 +12,12 @@
 namespace dptrain {
 namespace {
 
-/// Field `number` of /proc/PID/stat, from 1, beyond the second; 0 where there is no such process.
+/// Field `number` (3 or more, counted from 1) of /proc/PID/stat; 0 if there is no such process.
 int64_t stat_field(int64_t pid, int number) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
-  std::getline(file, line, '\0');  // which, unlike an iterator, bears that the system refuses to read of what has ended
-  // The second one, the program's name, may hold anything.
+  std::getline(file, line, '\0');  // unlike an iterator, getline tolerates that reading fails for an ended process
+  // The second field, the program's name, may contain anything.
   const size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(line.substr(name_end + 1));
@@ -36,7 +36,7 @@ ProcessHandle::ProcessHandle(int64_t pid, int64_t start) {
 #ifdef SYS_pidfd_open
   descriptor_ = static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0U));
 #endif
-  // The pid may have become another's before it was opened, but not after.
+  // Another process may have got the pid before the descriptor was opened, but not after.
   start_ = process_start(pid);
   if (start_ != 0 && (start == 0 || start_ == start))
     pid_ = pid;

@@ -14,7 +14,7 @@ namespace {
 
 using Buffer = BufferPlace::Buffer;
 
-/// Where what lies in staging begins, in bytes.
+/// Alignment of buffers in the staging memory, in bytes.
 constexpr int64_t kAlignment = 256;
 
 class RankTreePlanner {
@@ -62,8 +62,8 @@ class RankTreePlanner {
       if (rank != rank_) act(rank);
   }
 
-  /// What each rank makes of the sum. Where it is free to choose, ranks at the same place in their nodes have parts
-  /// beside each other, so that a rank's share of them is one run.
+  /// The part of the sum that each rank makes. A reduce_scatter fixes the parts. For other calls, ranks at the same
+  /// place in their nodes get adjacent parts, so that a rank's share of the parts is one run.
   std::vector<ElementRun> parts_of_ranks() const {
     std::vector<ElementRun> parts(static_cast<size_t>(ranks()));
     if (call_.kind == CommKind::reduce_scatter) {
@@ -87,13 +87,13 @@ class RankTreePlanner {
     return parts;
   }
 
-  /// Which rank of a node adds up its subtrees of `owner`'s part: the one at the same place in it.
+  /// The rank of a node that adds up the node's subtrees for `owner`'s part: the one at the same place in its node.
   int leader(int node, int owner) const {
     const RankRun there = nodes_.ranks_of(node), home = nodes_.ranks_of(nodes_.process_of(owner));
     return there.begin + (owner - home.begin) * there.size() / home.size();
   }
 
-  /// The parts that each rank of this node leads, in runs.
+  /// Finds the parts that each rank of this node leads, in runs.
   void lay_out_shares() {
     std::vector<int> order(parts_.size());
     std::iota(order.begin(), order.end(), 0);
@@ -114,7 +114,7 @@ class RankTreePlanner {
         share_elements_ += part.elements();
       }
     }
-    // One node has nothing to send but the whole sum.
+    // With one node, only the whole sum has to be sent.
     if (nodes_.processes() > 1)
       subtrees_ = nodes_.whole_subtrees(node_);
     else
@@ -147,7 +147,7 @@ class RankTreePlanner {
     });
   }
 
-  /// What a rank of this node has of elements of this one's share.
+  /// Where this rank has the data of a rank of this node, from `element` of this rank's share on.
   BufferPlace of_rank(int rank, int64_t element) const {
     return rank == rank_ ? at(Buffer::in, element) : moved(of_neighbors_.at(rank), packed_.at(element), dtype());
   }
@@ -168,7 +168,7 @@ class RankTreePlanner {
     }
   }
 
-  /// What this rank has of a part that it leads, of one of its node's subtrees.
+  /// Where this rank has the sum of one of its node's subtrees over a part that it leads.
   BufferPlace of_subtree(const RankRun& ranks, const ElementRun& part) const {
     if (ranks.size() == 1) return of_rank(ranks.begin, part.begin);
     return moved(of_subtrees_.at(ranks.begin), packed_.at(part.begin), dtype_of(ranks));
@@ -183,7 +183,7 @@ class RankTreePlanner {
     }
   }
 
-  /// Returns where the sum is.
+  /// Adds up this rank's own part of the whole sum. Returns where it is.
   BufferPlace add_up_own_part() {
     const ElementRun& own = part_of(rank_);
     const bool is_left_here = call_.kind == CommKind::reduce && call_.other != rank_;
@@ -211,7 +211,7 @@ class RankTreePlanner {
     return output;
   }
 
-  /// A sum of more inputs than one may have is made of those of its subtrees.
+  /// Adds a sum to a stage. If it has too many inputs, it is made from sums of its subtrees.
   void add(size_t number, RankSum sum) {
     if (static_cast<int>(sum.inputs.size()) <= options_.most_inputs) {
       stage(number).sums.push_back(std::move(sum));
@@ -268,14 +268,14 @@ class RankTreePlanner {
   const int rank_;
   const int node_;
   const RankRun own_;
-  const std::vector<ElementRun> parts_;          ///< by the rank that makes it
-  std::vector<RankRun> subtrees_;                ///< that this node adds up for others
+  const std::vector<ElementRun> parts_;          ///< by the rank that makes the part
+  std::vector<RankRun> subtrees_;                ///< subtrees that this node adds up
   std::vector<std::vector<ElementRun>> shares_;  ///< by rank of this node
-  std::vector<int> led_;                         ///< whose parts are this rank's share
+  std::vector<int> led_;                         ///< ranks whose parts are this rank's share
   int64_t share_elements_ = 0;
-  std::map<int64_t, int64_t> packed_;        ///< where an element that a part begins with lies among the share's
-  std::map<int, BufferPlace> of_neighbors_;  ///< by rank: the share's elements, one run behind the other
-  std::map<int, BufferPlace> of_subtrees_;   ///< by first rank, the same
+  std::map<int64_t, int64_t> packed_;        ///< a part's first element: its offset in this share
+  std::map<int, BufferPlace> of_neighbors_;  ///< by rank: its data for this rank's share, one run behind the other
+  std::map<int, BufferPlace> of_subtrees_;   ///< by first rank: the subtree's sums over the share
   RankTreePlan plan_;
 };
 

@@ -5,9 +5,9 @@
 
 namespace dptrain {
 
-/// What is on its way to each process, and will be received whatever else happens. There is little of it at a time: the
-/// rest waits here, where what is more urgent may still go before it, as nothing can that the wire has been given. Used
-/// by one thread, that of the wire.
+/// Counts the bytes on their way to each process that will be received whatever else happens. Only a few bytes are on
+/// their way at a time. The rest waits in this process, because a message that the wire has been given can't be
+/// overtaken by a more urgent one. Used by one thread, that of the wire.
 class SendWindow {
  public:
   explicit SendWindow(int processes) : bytes_(static_cast<size_t>(processes)) {}
@@ -16,7 +16,7 @@ class SendWindow {
   void add(int process, int64_t bytes) { bytes_[static_cast<size_t>(process)] += bytes; }
   void remove(int process, int64_t bytes) { bytes_[static_cast<size_t>(process)] -= bytes; }
 
-  /// So that a wire of 100 Gbit/s doesn't run dry while this process does something else for 0.1 ms.
+  /// Enough that a wire of 100 Gbit/s doesn't run dry while this process does something else for 0.1 ms.
   static constexpr int64_t kBytes = 1 << 20;
 
  private:

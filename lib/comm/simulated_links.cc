@@ -23,7 +23,7 @@ double SimulatedLinks::seconds(std::span<const CommCall> calls, std::span<const 
                    .seconds(static_cast<double>(calls[r].payload().bytes()));
     return sum;
   }
-  // Of one step of the ring, with so many bytes over each of its links.
+  // Seconds of one step of the ring, with `step_bytes` over each of its links.
   const auto step = [&](double step_bytes) {
     double slowest = 0;
     for (size_t r = 0; r < size; ++r)
@@ -81,7 +81,7 @@ void SimulatedLinks::go_on_to_now() {
 void SimulatedLinks::go_on(std::vector<UnderWay>& queue, Clock::time_point from, const Until& until,
                            Arrivals& arrived) const {
   while (!queue.empty() && !arrived.contains(until.arrival_of)) {
-    // Who is earlier in the queue keeps its links from all others, also where it waits for one itself.
+    // An earlier operation in the queue blocks its links for all others, even while it waits for another link itself.
     std::vector<bool> taken(links_.size());
     std::vector<UnderWay*> moving;
     for (UnderWay& operation : queue) {

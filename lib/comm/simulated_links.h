@@ -12,31 +12,32 @@
 
 namespace dptrain {
 
-/// Links that communication between threads is held to: what is sent over one takes at least so long, one after the
-/// other, that of a higher priority before others, which are interrupted for it. Shared by all groups of a process's
-/// ranks; may be used by several threads.
+/// Simulated links that slow down communication between threads. Operations use a link one after the other, and each
+/// takes at least its simulated time. One with a higher priority goes first and interrupts others. Shared by all groups
+/// of a process's ranks; several threads may use it.
 ///
-/// A message takes its link for latency + bytes / bandwidth. A collective is carried as rings in the order of its ranks
-/// carry it, whose steps last as long as the slowest link's: with N ranks, a buffer of S bytes and parts of P
+/// A message takes its link for latency + bytes / bandwidth. A collective takes as long as rings in the order of its
+/// ranks would, and every step lasts as long as on the slowest link. With N ranks, a buffer of S bytes and parts of P
+/// bytes:
 ///   all_reduce                   2 (N - 1) steps of S / N
 ///   reduce_scatter, all_gather   N - 1 steps of P
 ///   reduce, broadcast            N - 1 latencies and S, in pieces that follow each other along the ring
 ///   gather, scatter              each other rank's part over its link to the root, one after the other
 ///   barrier                      N - 1 latencies
-/// and it takes all links between its ranks, until it ends. Who is next on a link waits on it until all others that it
-/// takes are free.
+/// A collective takes all links between its ranks until it ends. The next operation on a link waits until all links
+/// that it needs are free.
 class SimulatedLinks {
  public:
-  /// `devices`: of rank 0, 1...
+  /// `devices` are those of rank 0, 1...
   SimulatedLinks(const LinkSpec& spec, const std::vector<DeviceId>& devices);
 
-  /// How long the operation takes on links that nobody else uses. `calls`: of `ranks`, the sender and the receiver of a
-  /// message.
+  /// How long the operation takes on links that nobody else uses. `calls` are those of `ranks`; for a message these are
+  /// the sender and the receiver.
   double seconds(std::span<const CommCall> calls, std::span<const int> ranks) const;
-  /// The operation is given to its links now. Returns its number, from 0.
+  /// Gives the operation to its links now. Returns its number, from 0.
   int64_t carry(std::span<const CommCall> calls, std::span<const int> ranks);
-  /// When its last byte arrives, or did; later than was said before where something more urgent came since. Of one that
-  /// hundreds have followed: some time after it did.
+  /// When the operation's last byte arrives, or arrived. Later than an earlier answer if something more urgent came
+  /// since. For an operation that hundreds have followed: some time after its arrival.
   Clock::time_point arrival(int64_t operation);
 
  private:
@@ -44,26 +45,26 @@ class SimulatedLinks {
     int64_t number = 0;
     int priority = 0;
     std::vector<size_t> pairs;  ///< the links that it takes, as ordered pairs: both ways at once
-    Clock::duration left;       ///< on the way
+    Clock::duration left;       ///< time that it still takes
   };
   const LinkSpeed& link(int a, int b) const { return links_[static_cast<size_t>(a * ranks_ + b)]; }
-  using Arrivals = std::map<int64_t, Clock::time_point>;  ///< by number
+  using Arrivals = std::map<int64_t, Clock::time_point>;  ///< by operation number
   static constexpr int64_t kNobody = -1;                  ///< no operation's number
   struct Until {
     Clock::time_point time;
     int64_t arrival_of = kNobody;
   };
-  /// Where links carry `queue` on by themselves from `from` until a time, or until an operation has arrived: leaves
-  /// what hasn't arrived then, and adds what has to `arrived`.
+  /// Moves the operations in `queue` on from `from` until a time, or until one operation has arrived. Keeps in `queue`
+  /// what hasn't arrived by then, and adds what has to `arrived`.
   void go_on(std::vector<UnderWay>& queue, Clock::time_point from, const Until& until, Arrivals& arrived) const;
   void go_on_to_now();
 
   int ranks_;
-  std::vector<LinkSpeed> links_;  ///< of every ordered pair
+  std::vector<LinkSpeed> links_;  ///< for every ordered pair
   std::mutex mutex_;
   std::vector<UnderWay> under_way_;  ///< in the order in which they take links
   Clock::time_point as_of_ = Clock::now();
-  Arrivals arrived_;  ///< of the highest numbers
+  Arrivals arrived_;  ///< of the latest operations
   int64_t carried_ = 0;
 };
 

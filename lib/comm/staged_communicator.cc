@@ -23,8 +23,8 @@ class PageableMemory final : public HostMemory {
   std::unique_ptr<std::byte[]> bytes_;
 };
 
-/// Host memory that a device's tensors are copied to and from. Calls take the same sizes step after step: what one
-/// gives back another takes.
+/// Host memory that a device's tensors are copied to and from. Calls need the same sizes step after step, so each
+/// reuses what an earlier one has given back.
 class HostStaging {
  public:
   HostStaging(Device& device, Staging kind) : device_(device), kind_(kind) {}
@@ -88,7 +88,7 @@ class Done final : public CommWork {
 struct StagedMessage {
   Staged staged;
   bool receives;
-  std::unique_ptr<CommWork> on_host = {};  ///< ends before the copy that it reads or writes
+  std::unique_ptr<CommWork> on_host = {};  ///< must end before the copy that it reads or writes
 
   void finish() {
     on_host->wait();

@@ -7,15 +7,15 @@
 
 namespace dptrain {
 
-/// The host memory that copies lie in.
+/// The kind of host memory for copies.
 enum class Staging {
-  pinned,    ///< copied to and from at full speed; taking it may wait for all that the GPU is at
-  pageable,  ///< for who may be called while the GPU waits for another process's
+  pinned,    ///< fast copies; allocating it may wait for all of the GPU's work
+  pageable,  ///< for calls that may come while the GPU waits for another process's GPU
 };
 
-/// Buffers in `device`'s memory over a communicator of host memory: each is copied to the host before and from it
-/// after. For lists of unlike devices, and for GPUs that don't reach each other. Collectives block even where they are
-/// started; nothing overlaps with them.
+/// Makes a communicator of buffers in `device`'s memory from one of host memory. Each buffer is copied to the host
+/// before a call and back after it. For lists of unlike devices, and for GPUs that can't reach each other's memory.
+/// Collectives block even if they are only started; nothing overlaps with them.
 std::unique_ptr<Communicator> make_staged_communicator(Device& device, std::unique_ptr<Communicator> host,
                                                        Staging staging);
 

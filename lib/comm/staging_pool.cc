@@ -8,7 +8,7 @@ StagingPool::Memory StagingPool::take(int64_t bytes) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = free_.lower_bound(bytes);
-    // Much larger ones are left to what needs them.
+    // Leave much larger blocks to requests that need them.
     if (found != free_.end() && found->first <= 2 * bytes) {
       const int64_t size = found->first;
       std::byte* memory = found->second.release();

@@ -8,8 +8,8 @@
 
 namespace dptrain {
 
-/// Memory that operations between processes use for a while, step after step the same sizes: what one gives back
-/// another takes, so that pages are written to for the first time once. May be used by any thread.
+/// Reusable memory for operations between processes, which need the same sizes step after step. Memory that one
+/// operation gives back serves the next, so its pages are first written to only once. Any thread may use it.
 class StagingPool : public std::enable_shared_from_this<StagingPool> {
  public:
   static std::shared_ptr<StagingPool> make() { return std::shared_ptr<StagingPool>(new StagingPool()); }
@@ -26,7 +26,7 @@ class StagingPool : public std::enable_shared_from_this<StagingPool> {
   };
   using Memory = std::unique_ptr<std::byte[], GiveBack>;
 
-  /// At least so many bytes, of any content; back in the pool when it ends.
+  /// Returns at least `bytes` bytes of any content. They go back to the pool when the result is destroyed.
   Memory take(int64_t bytes);
 
  private:

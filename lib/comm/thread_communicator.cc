@@ -19,7 +19,7 @@
 namespace dptrain {
 namespace {
 
-/// A call on its rank's timeline, from its start to the end of the operation, whenever the rank looks for it.
+/// A call on its rank's timeline, from its start to the operation's end, even if the rank looks at it later.
 class ShownExchange {
  public:
   ShownExchange(Timeline& timeline, TimelineSpan span) : timeline_(&timeline), span_(std::move(span)) {
@@ -36,12 +36,12 @@ class ShownExchange {
   TimelineSpan span_;
 };
 
-/// One rank's end of an operation: published at construction, and its buffer is free again when `wait` returns or
-/// throws, or at the latest when this ends.
+/// One rank's end of an operation. The constructor publishes the call. The buffer is free again when `wait` returns or
+/// throws, or at the latest when this object is destroyed.
 ///
-/// Ended without `wait`, it waits all the same. While an exception is on its way out of the rank it takes the call back
-/// instead where it still can: the others can't be waited for (they may be waiting for this rank elsewhere), and they
-/// must not be told before the root cause is, by `abort`, when the exception arrives where it is handled.
+/// The destructor waits if `wait` was never called. While an exception leaves the rank, it withdraws the call instead,
+/// if that is still possible. It can't wait for the other ranks, which may be waiting for this rank elsewhere. And they
+/// must not learn of a failure before `abort` tells them the root cause, once the exception is handled.
 class ThreadWork final : public CommWork {
  public:
   ThreadWork(std::shared_ptr<ThreadGroup> group, const OperationKey& key, int rank, const CommCall& call,
@@ -58,7 +58,7 @@ class ThreadWork final : public CommWork {
     try {
       group_->finish(*operation_, rank_);
     } catch (const std::exception&) {
-      // The group has failed: every later call of this rank says so.
+      // The group has failed. Every later call of this rank reports it.
     }
   }
 
@@ -71,7 +71,7 @@ class ThreadWork final : public CommWork {
 
  private:
   std::shared_ptr<ThreadGroup> group_;
-  std::shared_ptr<ThreadGroup::Operation> operation_;  // null when it is done and was waited for
+  std::shared_ptr<ThreadGroup::Operation> operation_;  // null once it is done and was waited for
   std::optional<ShownExchange> shown_;
   int rank_;
   int exceptions_;
@@ -119,7 +119,8 @@ class ThreadCommunicator final : public CallCommunicator {
     return ShownExchange(*timeline_, exchange_span(call, shown_other_));
   }
 
-  /// Between processes the root knows no size of a part: all ranks exchange these, then each part is a message.
+  /// The root doesn't know the sizes of parts in other processes. So all ranks exchange the sizes, and then each part
+  /// is a message.
   void move_parts(const CommCall& call) override {
     if (!group_->spans_processes()) return start(call)->wait();
     check_call(call, rank_, size());
@@ -157,7 +158,7 @@ class ThreadCommunicator final : public CallCommunicator {
     for (const auto& message : messages) message->wait();
   }
 
-  /// This call as each rank has made it; of other ranks' buffers the sizes alone.
+  /// This call as each rank has made it. Other ranks' buffers have only sizes.
   std::vector<CommCall> calls_of_all(const CommCall& call) {
     constexpr int kNumbers = 5;
     const CommBuffer& whole = call.kind == CommKind::gather ? call.out : call.in;
@@ -184,7 +185,7 @@ class ThreadCommunicator final : public CallCommunicator {
 
   [[noreturn]] void disagree(const std::string& sentence) {
     group_->fail(ExitCode::ranks_disagree, sentence);
-    barrier();  // which says what the job has failed of
+    barrier();  // throws the job's failure
     throw Error(ExitCode::ranks_disagree, sentence);
   }
 

@@ -13,8 +13,8 @@
 namespace dptrain {
 namespace {
 
-// About what it costs to put a thread to sleep and wake it again. Yielding, so that a rank that shares the core can
-// arrive.
+// About the time that it costs to put a thread to sleep and wake it again. Meanwhile the rank yields, so that another
+// rank on the same core can arrive.
 constexpr double kSpinForRanks_s = 5e-6;
 
 }  // namespace
@@ -85,15 +85,15 @@ void ThreadGroup::begin_stage(const std::shared_ptr<Operation>& operation) {
   if (operation->pieces == 0) return go_on(operation);
   ready_.push_back(operation);
   has_pieces_ = true;
-  // A single piece is taken by this rank itself.
+  // This rank takes a single piece itself.
   if (operation->pieces > 1) changed_.notify_all();
 }
 
 void ThreadGroup::go_on(const std::shared_ptr<Operation>& operation) {
-  // The processes compare an operation as they begin it, also where one has nothing to send.
+  // Processes compare an operation when they begin it, even if one has nothing to send.
   const bool is_begin = operation->stage_number() == 0 && is_exchanged(*operation);
   if (!is_begin && operation->stage().messages.empty()) return end_stage(operation);
-  // What is under way keeps the group alive.
+  // An operation under way keeps the group alive.
   exchange_->start(operation, [group = shared_from_this(), operation] { group->on_messages_done(operation); });
 }
 
@@ -129,10 +129,10 @@ void ThreadGroup::work(Lock& lock) {
   lock.lock();
   --operation->workers;
   operation->finished_pieces += ran;
-  // Whoever comes back has seen that all pieces are taken (or that the group has failed).
+  // A thread that comes back has seen that all pieces are taken, or that the group has failed.
   std::erase(ready_, operation);
   has_pieces_ = !ready_.empty();
-  // Pieces of another stage may take the place of these, so whoever is still at work on them comes back first.
+  // The pieces of the next stage replace these, so all threads must have left them first.
   if (operation->workers > 0) return;
   if (failure_)
     changed_.notify_all();
@@ -147,7 +147,7 @@ OperationTimes ThreadGroup::finish(Operation& operation, int rank) {
   Lock lock(mutex_);
   while (true) {
     if (failure_) {
-      // What holds the buffers in use is a piece or less of work by each worker, so this wait needs no deadline.
+      // Each thread at work uses the buffers for one piece at most, so this wait needs no deadline.
       changed_.wait(lock, [&] { return operation.workers == 0; });
       lock.unlock();
       if (exchange_) exchange_->processes().wait_until_still();
@@ -165,10 +165,11 @@ OperationTimes ThreadGroup::finish(Operation& operation, int rank) {
       spin(operation);
       lock.lock();
     } else if (operation.done) {
-      // On its way over a simulated link, which ends by itself.
+      // The data is on its way over a simulated link. This ends by itself.
       changed_.wait_until(lock, arrival);
     } else if (operation.ready) {
-      // Its last pieces are in work: as above, this ends by itself. Or it is with the exchange, which has the deadline.
+      // Its last pieces are being run, which ends by itself as above, or the exchange carries it, which has the
+      // deadline.
       changed_.wait(lock);
     } else if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && !operation.ready && !failure_) {
       fail_and_throw(lock, ExitCode::peer_lost, operation.overdue(rank, timeout_s_));
@@ -188,7 +189,7 @@ bool ThreadGroup::withdraw(Operation& operation, int rank) {
     operation.leave(rank);
     return true;
   }
-  // A message is with the exchange between its copies: what comes is not brought to the rank.
+  // The exchange carries the staging copy of a message. What arrives will not be copied to the rank's buffer.
   const bool is_away =
       operation.key().is_message() && is_exchanged(operation) && operation.finished_pieces == operation.pieces;
   if (is_away) operation.withdrawn = true;
@@ -196,7 +197,7 @@ bool ThreadGroup::withdraw(Operation& operation, int rank) {
 }
 
 void ThreadGroup::fail(ExitCode code, const std::string& sentence) {
-  // The exchange settles with the other processes what all groups fail with, this one too.
+  // The exchange settles on one failure for all processes and all groups, this one included.
   if (exchange_) return exchange_->processes().fail({.code = code, .sentence = sentence});
   const Lock lock(mutex_);
   fail_locked({.code = code, .sentence = sentence});

@@ -19,8 +19,8 @@
 
 namespace dptrain {
 
-/// Which operation a call is an end of: collective number n of the group, or message number n from a rank to another.
-/// Numbers start at 1.
+/// Names the operation that a call is an end of: collective number n of the group, or message number n from one rank to
+/// another. Numbers start at 1.
 struct OperationKey {
   int64_t number = 0;
   int from = -1;  ///< -1: a collective
@@ -32,7 +32,7 @@ struct OperationKey {
 
 class GroupExchange;
 
-/// When an operation was where.
+/// When an operation reached its states.
 struct OperationTimes {
   Clock::time_point ready = {};  ///< all of this process's ranks had come
   Clock::time_point done = {};   ///< buffers could be used again
@@ -41,91 +41,93 @@ struct OperationTimes {
 /// Where the ranks of one process meet. An operation goes through three states:
 ///
 ///   gathering  ranks publish their arguments and go on; nobody touches a buffer
-///   ready      all have arrived and agree: the operation is cut into pieces, and whoever is inside a call takes one
-///              after the other. The last to arrive always does, so a ready operation needs nobody else to end
+///   ready      all have arrived and agree. The operation is cut into pieces, and every rank inside a call takes one
+///              after the other. The last rank to arrive always does, so a ready operation needs nobody else to end
 ///   done       every piece is finished: the ranks may use their buffers again
 ///
-/// The order of sums is fixed within an element, so who takes which piece changes no bit. There are no threads beside
-/// the ranks' own, and that of the exchange where other processes have ranks of the group.
+/// The order of sums is fixed within an element, so no bit depends on who takes which piece. There are no threads
+/// except the ranks' own, and that of the exchange if other processes have ranks of the group.
 ///
-/// Waiting for ranks to arrive has the deadline. Waiting for pieces in work has none: they need no other rank, and are
-/// short.
+/// Waiting for ranks to arrive has the deadline. Waiting for pieces under way has none: they need no other rank, and
+/// are short.
 ///
 /// After a failure (abort, deadline, disagreement) no operation becomes ready and no piece is taken any more. A rank
-/// leaves an operation with the failure only when nobody is at work on it, so its buffers are not touched after its
+/// leaves an operation with the failure only when nobody is at work on it. So its buffers are not touched after its
 /// call has thrown.
 ///
-/// Some ranks may be in other processes. An operation whose own ranks have all arrived then goes on in stages, sums in
-/// this process and messages to the others in turn; the thread of the exchange takes pieces too.
+/// Some ranks may be in other processes. After all of this process's ranks have arrived, such an operation goes on in
+/// stages: sums in this process and messages to the others in turn. The exchange's thread takes pieces too.
 class ThreadGroup final : public JobMember, public std::enable_shared_from_this<ThreadGroup> {
  public:
   class Operation;
 
   ThreadGroup(int size, const ThreadGroupOptions& options);
-  /// Of this process's ranks of the world.
+  /// A group of this process's ranks of the world.
   ThreadGroup(const RanksOfProcesses& world, double timeout_s, bool meet_only);
   ~ThreadGroup() override;
-  /// From now on the job's failures are the group's.
+  /// Makes the job's failures the group's from now on.
   void join_job();
 
   /// Publishes `rank`'s call, takes pieces of whatever is ready, and returns. Never waits for a rank. Throws the
-  /// group's failure, 76 where the call disagrees with another rank's; the call isn't published then.
+  /// group's failure. Throws an error with exit code 76 if the call disagrees with another rank's; the call isn't
+  /// published then.
   std::shared_ptr<Operation> start(const OperationKey& key, int rank, const CommCall& call);
-  /// Blocks until the operation is done, at work on pieces meanwhile, and says when that was. Throws the group's
-  /// failure; 75 where ranks are still missing at the deadline.
+  /// Blocks until the operation is done, running pieces meanwhile. Returns when it was ready and done. Throws the
+  /// group's failure, or an error with exit code 75 if ranks are still missing at the deadline.
   OperationTimes finish(Operation& operation, int rank);
-  /// Takes `rank`'s call back, so that its buffer may end: the operation can't become ready any more. False, and
-  /// nothing changed, where it is ready already or the group has failed; `finish` then doesn't wait for any rank.
+  /// Withdraws `rank`'s call so that its buffer may be freed; the operation can't become ready any more. A message that
+  /// is ready can be withdrawn too while the exchange carries its copy. Otherwise, or if the group has failed, returns
+  /// false and changes nothing; `finish` then doesn't wait for any rank.
   bool withdraw(Operation& operation, int rank);
 
-  /// Every call, waiting now or made later, throws Error(code, sentence); the first failure stays. Never blocks for
-  /// long: it doesn't wait for pieces.
+  /// Makes every call, waiting now or made later, throw Error(code, sentence). The first failure stays. Never blocks
+  /// for long, since it doesn't wait for pieces.
   void fail(ExitCode code, const std::string& sentence);
 
   void on_job_failure(const JobFailure& failure) override;
 
-  /// Over all processes.
+  /// The ranks of all processes.
   int size() const;
   bool spans_processes() const { return exchange_ != nullptr; }
-  /// Of this process.
+  /// The ranks of this process.
   int own_ranks() const { return ranks_.size(); }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
 
   void fail_locked(const JobFailure& failure);
-  /// Fails, tells the other processes, and throws. Unlocks.
+  /// Fails the group, tells the other processes, and throws. Unlocks `lock`.
   [[noreturn]] void fail_and_throw(Lock& lock, ExitCode code, const std::string& sentence);
   [[noreturn]] void throw_failure() const;
   void make_ready(Lock& lock, const std::shared_ptr<Operation>& operation);
   ExchangePlan plan_of(const Operation& operation) const;
-  // A stage: its pieces, once these are finished its messages, then the next one or the operation's end.
+  // A stage runs its pieces, then its messages. Then the next stage begins or the operation ends.
   void begin_stage(const std::shared_ptr<Operation>& operation);
   void go_on(const std::shared_ptr<Operation>& operation);
   void end_stage(const std::shared_ptr<Operation>& operation);
-  /// Whether other processes take part in it.
+  /// Whether other processes take part in the operation.
   bool is_exchanged(const Operation& operation) const;
   void on_messages_done(const std::shared_ptr<Operation>& operation);
-  /// The ranks of an operation among those of the links.
+  /// The ranks of an operation, numbered as in `links_`.
   std::vector<int> link_ranks_of(const Operation& operation) const;
   void work(Lock& lock);
   void spin(const Operation& operation) const;
 
   const RankRun ranks_;                            ///< of this process
-  const std::unique_ptr<GroupExchange> exchange_;  ///< with other processes, where they have ranks of the group
+  const std::unique_ptr<GroupExchange> exchange_;  ///< set if other processes have ranks of the group
   const double timeout_s_;
   const bool meet_only_ = false;
   const std::shared_ptr<SimulatedLinks> links_;
   std::vector<int> link_ranks_;
 
-  // One mutex for all that follows: it is held for a few assignments, never during a piece.
+  // One mutex guards all members below. It is held for a few assignments, never during a piece.
   std::mutex mutex_;
-  // Signalled when an operation becomes ready or done, on failure, and when the last worker leaves a failed operation.
+  // Signalled when an operation becomes ready or done, on failure, and when the last thread leaves a failed operation.
   std::condition_variable changed_;
   std::optional<JobFailure> failure_;
   std::map<OperationKey, std::shared_ptr<Operation>> gathering_;
-  std::vector<std::shared_ptr<Operation>> ready_;  // those with pieces that nobody has taken yet, oldest first
-  // What a spinning rank looks at without the mutex.
+  std::vector<std::shared_ptr<Operation>> ready_;  // operations with pieces that nobody has taken yet, oldest first
+  // A spinning rank reads these without the mutex.
   std::atomic<bool> failed_ = false;
   std::atomic<bool> has_pieces_ = false;
 };

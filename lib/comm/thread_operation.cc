@@ -8,8 +8,8 @@
 namespace dptrain {
 namespace {
 
-// 64 Ki floats: long enough that taking a piece costs nothing beside it (some 30 us of memory traffic), short enough
-// that the last pieces end at about the same time on all ranks and that a failed group is left at once.
+// 64 Ki floats. That is long enough (some 30 us of memory traffic) for the cost of taking a piece not to matter. It is
+// short enough that all ranks end at about the same time, and that a failed group is left at once.
 constexpr int64_t kPieceBytes = 256 * 1024;
 
 int64_t piece_elements(const TreeSum& sum) { return kPieceBytes / dtype_bytes(sum.dtype); }
@@ -116,8 +116,8 @@ void ThreadGroup::Operation::cut_into_pieces() {
 
 int64_t ThreadGroup::Operation::take_and_run_pieces(const std::atomic<bool>& stop) noexcept {
   int64_t ran = 0;
-  // Relaxed: the group's mutex, held before and after, orders the buffers' contents; the counter only deals out
-  // numbers.
+  // Relaxed order is enough. The group's mutex, held before and after, orders the buffers' contents; the counter only
+  // hands out numbers.
   while (!stop.load(std::memory_order_relaxed)) {
     const int64_t piece = next_piece_.fetch_add(1, std::memory_order_relaxed);
     if (piece >= pieces) break;

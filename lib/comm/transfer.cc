@@ -9,16 +9,16 @@ namespace dptrain {
 namespace {
 
 /// Small enough that MPI sends a part over TCP at once (Open MPI's btl_tcp_eager_limit is 64 KiB with its own header).
-/// Of a larger one both ends first tell each other that they are ready, behind whatever is on its way: over 1 Gbit/s
-/// parts of a MiB took twice as long as whole messages, and these less than them.
+/// For a larger part both ends first tell each other that they are ready, behind everything on its way. Over 1 Gbit/s,
+/// parts of a MiB took twice as long as whole messages, and parts of this size took less.
 constexpr int64_t kPartBytes = 60 * 1024;
-/// Parts of a process that are expected at a time: MPI looks through all of them for what has come.
+/// How many parts from a process are expected at a time. MPI searches all of them for each arrival.
 constexpr size_t kExpectedParts = 256;
-/// What of a transfer goes to a process that isn't known to have begun it: so much that a wire is busy until its header
-/// can have come, and as little as others that wait for the wire can bear.
+/// Bytes of a transfer sent ahead to a process that isn't known to have begun it. Enough to keep a wire busy until the
+/// process's header can have come. Little enough not to delay other transfers on the wire much.
 constexpr int64_t kAheadBytes = 4 * kPartBytes;
 
-/// Calls act(data, bytes) with each part of a message, at least one; both of its ends cut it alike.
+/// Calls act(data, bytes) for each part of a message; there is at least one. Both ends cut the message the same way.
 template <class Act>
 void for_parts(const ExchangeMessage& message, const Act& act) {
   int64_t begin = 0;
@@ -84,7 +84,7 @@ bool TransferUnderWay::send_on(HeldTags& held) {
     const std::pair place(part.process, transfer_.tag);
     if (held.contains(place)) return false;
     if (!may_send(part)) {
-      // What comes of a tag is told apart by its order alone.
+      // Parts with the same tag are only told apart by their order.
       held.insert(place);
       return false;
     }
@@ -113,7 +113,7 @@ bool TransferUnderWay::see_headers() {
       heard_(from);
       const auto failure = transfer_.check(from, peer.header);
       peer.agrees = !failure;
-      // In one order, so that the same one is told of whoever's came first.
+      // Check in this order, so that the same difference is reported whichever header came first.
       if (failure && all) throw Error(failure->code, failure->sentence);
     }
     all = all && peer.agrees;
@@ -134,7 +134,7 @@ bool TransferUnderWay::is_done() {
   const bool all_agree = see_headers();
   bool all_received = all_agree;
   for (auto& [process, peer] : peers_) {
-    // Who says nothing may be one of those that others say are wrong.
+    // A process that sends no header may be one that the others' headers show to be wrong.
     const bool may_look = peer.received_header ? peer.agrees : all_agree;
     while (may_look && !peer.expected.empty() && peer.expected.front()->is_done()) {
       heard_(process);

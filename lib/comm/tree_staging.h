@@ -7,7 +7,7 @@
 
 namespace dptrain {
 
-/// A device's memory in which lies what a rank's sums in the tree's order are made of (rank_tree_plan.h).
+/// A device's memory for a rank's sums in the tree's order (rank_tree_plan.h).
 class TreeStaging {
  public:
   explicit TreeStaging(CachingAllocator& allocator) : allocator_(allocator) {}
@@ -15,13 +15,13 @@ class TreeStaging {
   TreeStaging(const TreeStaging&) = delete;
   TreeStaging& operator=(const TreeStaging&) = delete;
 
-  /// At least so many bytes, the same for all calls as far as they are enough, which are done one after the other; null
-  /// of none.
+  /// Returns at least `bytes` bytes; null for 0. All calls get the same memory as long as it is large enough, because
+  /// they run one after the other.
   void* take(int64_t bytes);
 
  private:
   CachingAllocator& allocator_;
-  /// The last one serves all calls; recorded work goes on using those before it.
+  /// The last block serves all calls. Recorded work goes on using the earlier ones.
   std::vector<CachingAllocator::Block> blocks_;
 };
 

@@ -13,15 +13,15 @@ namespace dptrain {
 namespace {
 
 // A block of every input, the result and the temporaries stay in the L1 cache for up to 8 ranks (8 + 1 + 1 blocks of 4
-// KiB), so that memory sees each input read once and each output written once.
+// KiB). So each input is read from memory once and each output written once.
 constexpr int64_t kBlockBytes = 4096;
 
-// Temporaries that a fold of n ranks needs beside `result`, T(n). The left half is folded into `result` with T(left),
-// then the right half into a temporary, which leaves it T(right) more: T(n) = max(T(left), 1 + T(right)). right <= left
+// Number of temporaries T(n) that a fold of n ranks needs besides `result`. The left half is folded into `result` with
+// T(left), then the right half into a temporary, with T(right) more: T(n) = max(T(left), 1 + T(right)). right <= left
 // <= the next lower power of two, so T(2^k) <= 1 + T(2^(k-1)) <= k bounds them all.
 constexpr int kTemporaries = std::countr_zero(unsigned{kMostRanks});
 
-// `result` and `spare` overlap neither each other nor an input.
+// `result` and `spare` must not overlap each other or an input.
 template <class T>
 void fold(const T* const* in, int ranks, int64_t count, T* __restrict result, T* __restrict spare) {
   const T *a = in[0], *b = in[1];
@@ -49,18 +49,18 @@ void fold(const T* const* in, int ranks, int64_t count, T* __restrict result, T*
   for (int64_t i = 0; i < count; ++i) result[i] += right[i];
 }
 
-/// How many of the first inputs have `ranks` ranks, where each has `widths`.
+/// How many of the first inputs together cover `ranks` ranks.
 int inputs_of(const int* widths, int ranks) {
   int inputs = 0;
   for (int before = 0; before < ranks; ++inputs) before += widths[inputs];
   return inputs;
 }
 
-/// How many of the first inputs are in the left half of the tree over `ranks` ranks. Inputs are whole subtrees, so that
-/// one of them ends there.
+/// How many of the first inputs are in the left half of the tree over `ranks` ranks. Inputs are whole subtrees, so one
+/// of them ends there.
 int left_inputs(const int* widths, int ranks) { return inputs_of(widths, tree_left_ranks(ranks)); }
 
-/// The same as `fold` of inputs that are subtrees themselves, `ranks` ranks in all.
+/// Does the same as `fold` for inputs that are subtrees themselves and cover `ranks` ranks in all.
 template <class T>
 void fold_shaped(const T* const* in, const int* widths, int ranks, int64_t count, T* __restrict result,
                  T* __restrict spare) {
@@ -78,7 +78,7 @@ void fold_shaped(const T* const* in, const int* widths, int ranks, int64_t count
   for (int64_t i = 0; i < count; ++i) result[i] += right[i];
 }
 
-// The same of numbers of 16 bits, which are widened as they are read.
+// Does the same for 16-bit numbers, which are widened as they are read.
 constexpr int64_t kWidenedBlock = kBlockBytes / static_cast<int64_t>(sizeof(float));
 
 template <class Half>
@@ -99,7 +99,7 @@ void fold_widened(const void* const* in, const int* widths, int ranks, int64_t a
   for (int64_t i = 0; i < count; ++i) result[i] += spare[i];
 }
 
-/// The widths of a sum, and how many ranks they are in all.
+/// The widths of a sum's inputs, and the number of ranks that they cover.
 struct Widths {
   explicit Widths(const TreeSum& sum) : of_inputs(sum.widths_of_inputs()) {
     ranks = std::accumulate(of_inputs.begin(), of_inputs.end(), 0);
@@ -212,7 +212,7 @@ void TreeSum::run(int64_t begin, int64_t end) const noexcept {
   switch (dtype) {
     case DType::f32: return sum_range<float>(*this, begin, end);
     case DType::f64: return sum_range<double>(*this, begin, end);
-    // Unsigned, for a defined result where an integer sum overflows.
+    // Unsigned types give a defined result if an integer sum overflows.
     case DType::i32: return sum_range<uint32_t>(*this, begin, end);
     case DType::i64: return sum_range<uint64_t>(*this, begin, end);
     case DType::bf16: return sum_halves<Bfloat16>(*this, begin, end);

@@ -15,14 +15,14 @@ constexpr int kThreads = 256;
 struct Places {
   const void* inputs[kMaxCudaTreeInputs];
   void* outputs[kMaxCudaTreeInputs];
-  uint8_t additions[kMaxCudaTreeInputs];  ///< after each input; see additions_after
-  uint64_t sums;                          ///< a bit for each input that is one of several ranks, not rounded yet
+  uint8_t additions[kMaxCudaTreeInputs];  ///< how many additions follow each input; see additions_after
+  uint64_t sums;                          ///< a bit for each input that is a sum of several ranks, not rounded yet
   int input_count;
   int output_count;
   bool partial;  ///< the output isn't rounded
 };
 
-/// What numbers are added in: those of 16 bits in float.
+/// The type in which numbers are added: float for 16-bit types.
 template <class T>
 struct Addend {
   using Type = T;
@@ -42,8 +42,8 @@ struct Addend<__half> {
   __device__ static __half written(float x) { return __float2half_rn(x); }
 };
 
-/// The tree in the order in which its inputs come, with a stack. Reads each input once and writes each output once,
-/// over the links where they lie on other GPUs.
+/// Sums in the tree's order while reading the inputs one after the other, with a stack. Reads each input once and
+/// writes each output once, over the links if they are on other GPUs.
 template <class T>
 __global__ void tree_sum_kernel(Places places, int64_t begin, int64_t end) {
   using Sum = typename Addend<T>::Type;

@@ -6,7 +6,7 @@
 
 namespace dptrain {
 
-/// The most ranks that one of several processes may have, which is how many the tags of their messages tell apart.
+/// The most ranks that one of several processes may have. Their messages' tags can tell this many apart.
 inline constexpr int kMostRanksOfProcess = 64;
 
 /// Ranks [begin, end).
@@ -19,10 +19,10 @@ struct RankRun {
   bool operator==(const RankRun&) const = default;
 };
 
-/// Which ranks each process of a job has: a run of them, in the order of the processes.
+/// Which ranks each process of a job has: a contiguous run, in the order of the processes.
 class WorldShape {
  public:
-  /// `ranks_of_processes`: how many each process has; it may have none.
+  /// `ranks_of_processes` is the number of ranks of each process; it may be 0.
   explicit WorldShape(const std::vector<int>& ranks_of_processes);
 
   int ranks() const { return begins_.back(); }
@@ -32,22 +32,23 @@ class WorldShape {
   }
   int process_of(int rank) const;
 
-  /// The largest subtrees of the tree of sums over all ranks (see Communicator) that a process has whole, in order:
-  /// what it can add up alone. 0 + 1 and 2 for the first process of 3 + 3 ranks, whose tree is ((0+1)+(2+3))+(4+5).
+  /// The largest subtrees of the tree of sums over all ranks (see Communicator) that lie within a process, in order.
+  /// The process can add up these alone. The first process of 3 + 3 ranks, whose tree is ((0+1)+(2+3))+(4+5), has 0 + 1
+  /// and 2.
   std::vector<RankRun> whole_subtrees(int process) const;
 
  private:
   std::vector<int> begins_;
 };
 
-/// Of some ranks of a world, in ascending order: what each of the processes has of them that have any.
+/// The shape of some ranks of a world, in ascending order. It has an entry for every process with any of these ranks.
 WorldShape shape_of_ranks(const WorldShape& world, const std::vector<int>& ranks);
 
-/// Processes that follow on each other on one host, up to as many ranks as one process may have, as one; those without
-/// ranks are left out. `hosts`: of each process, by any number that stands for it.
+/// Merges consecutive processes on one host into one, up to as many ranks as one process may have. Processes without
+/// ranks are left out. `hosts` has a number for each process's host; any distinct numbers will do.
 WorldShape ranks_of_hosts(const WorldShape& processes, const std::vector<int64_t>& hosts);
 
-/// "rank 3", "ranks 2, 3".
+/// Names ranks: "rank 3", "ranks 2, 3".
 std::string rank_names(const std::vector<int>& ranks);
 
 }  // namespace dptrain

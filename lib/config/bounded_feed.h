@@ -6,15 +6,16 @@
 
 namespace dptrain {
 
-/// Hands text to a YAML scanner, and ends it early where the scanner takes more than 64 KiB without yielding an event.
+/// Feeds text to a YAML scanner, and ends the text early if the scanner takes more than 64 KiB without yielding an
+/// event.
 ///
-/// After an unclosed `[` where a key could stand, yaml-cpp 0.7 keeps every token until it knows whether there is one:
-/// 1 MiB of brackets became 190 MB and 0.2 s before the first event at which a handler could have refused it.
+/// After an unclosed `[` that could begin a key, yaml-cpp 0.7 keeps every token until it knows whether it is one. 1 MiB
+/// of brackets took 190 MB and 0.2 s before the first event at which a handler could have refused them.
 class BoundedFeed : public std::streambuf {
  public:
   explicit BoundedFeed(std::string_view text) : text_(text) {}
 
-  /// The scanner made progress: it may take another 64 KiB.
+  /// Notes that the scanner made progress. It may take another 64 KiB.
   void event_seen() { since_event_bytes_ = 0; }
   bool ended_early() const { return ended_early_; }
 

@@ -15,7 +15,7 @@ ConfigNode load_config(const std::filesystem::path& path, std::string_view first
   try {
     text = read_file(path, kConfigLimitBytes);
   } catch (const Error& error) {
-    // For a data file too many bytes are bad data; here they are a mistake in the configuration.
+    // For a data file, too many bytes are bad data. Here they are a mistake in the config.
     if (error.code() != ExitCode::bad_data) throw;
     throw Error(ExitCode::config, Mistake{path.string(), "expected a configuration of at most 1 MiB", "a larger file",
                                           "check that it is the file you meant"});

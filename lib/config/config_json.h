@@ -5,8 +5,9 @@
 
 namespace dptrain {
 
-/// A configuration of YAML as JSON with two-space indentation, without a newline at its end: keys in their order, plain
-/// values as the numbers, booleans and nulls that they are. Throws 78 for what is no configuration.
+/// Converts a YAML config to JSON with two-space indentation, without a newline at its end. Keys keep their order.
+/// Unquoted values become numbers, booleans and nulls if they are such. Throws an error with exit code 78 if `yaml`
+/// isn't a config.
 std::string config_json(std::string_view yaml);
 
 }  // namespace dptrain

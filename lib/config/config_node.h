@@ -6,18 +6,18 @@
 
 namespace dptrain {
 
-/// Where a value was written (in a mapping: where its key stands): a file with line and column, "--set" or "--devices"
-/// (line 0), or "default".
+/// Where a value was written; for a value of a mapping, the place of its key. This is a file with line and column, or
+/// "--set" or "--devices" (line 0), or "default".
 struct ConfigOrigin {
   std::string source = {};
   int line = 0;
   int column = 0;
 
-  /// "configs/a.yaml:12:3", "--set"; what begins a message about the value.
+  /// The beginning of a message about the value: "configs/a.yaml:12:3", "--set".
   std::string text() const;
 };
 
-/// One value of a configuration as it was written; what it means is for the reader to say.
+/// One value of a config as it was written. Its reader decides what it means.
 struct ConfigNode {
   enum class Kind { null, scalar, list, map };
 
@@ -27,12 +27,12 @@ struct ConfigNode {
   bool quoted = false;      ///< '1' is text, 1 a number
   std::vector<ConfigNode> list = {};
   std::vector<std::pair<std::string, ConfigNode>> map = {};  ///< in the order of the file
-  /// The first value of `map`, under "", stood alone until an override put others beside it: the 128 of `linear: 128`.
-  /// Its key is for the reader to say.
+  /// The first value of `map`, under "", was a shorthand before an override added options beside it: the 128 of
+  /// `linear: 128`. The reader knows its key.
   bool has_shorthand = false;
 
   const ConfigNode* find(const std::string& key) const;
-  /// One line of YAML flow style, for messages and files: {name: ddp, bucket_mb: 25}.
+  /// The value as one line of YAML flow style, for messages and files: {name: ddp, bucket_mb: 25}.
   std::string text() const;
 };
 

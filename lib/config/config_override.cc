@@ -19,14 +19,14 @@ using Kind = ConfigNode::Kind;
   throw Error(ExitCode::config, Mistake{where, std::move(expected), std::move(got), std::move(advice)});
 }
 
-/// One step to a value: to the one under a key, or to an item of a list.
+/// One step to a value: to the value under a key, or to an item of a list.
 struct Step {
-  std::string path;         ///< the way with this step, "model.layers[3]"
-  std::string key = {};     ///< empty where `path` ends with an index
-  size_t index = SIZE_MAX;  ///< so, too, where the number written is larger
+  std::string path;         ///< the path including this step, "model.layers[3]"
+  std::string key = {};     ///< empty if `path` ends with an index
+  size_t index = SIZE_MAX;  ///< SIZE_MAX also if the written number is larger
 };
 
-/// The steps of "a.b[3]": a, b and 3. An empty key, and brackets around anything but digits, are mistakes.
+/// The steps of "a.b[3]": a, b and 3. An empty key, and brackets with anything but digits, are mistakes.
 std::vector<Step> steps_of(std::string_view way, const std::string& source) {
   std::vector<Step> steps;
   for (size_t end = 0;; ++end) {
@@ -52,7 +52,7 @@ std::vector<Step> steps_of(std::string_view way, const std::string& source) {
   }
 }
 
-/// Goes down a tree to the value that an override sets, making mappings on the way. Messages begin with `where`.
+/// Walks down a tree to the value that an override sets, and makes mappings on the way. Messages begin with `where`.
 class Descent {
  public:
   Descent(ConfigNode& root, std::string where, const std::string& source)
@@ -63,7 +63,7 @@ class Descent {
   void set(ConfigNode value);
 
  private:
-  /// An item of a list is a name, or a name in front of its options.
+  /// Where the current node is. An item of a list is a name, or a name in front of its options.
   enum class Place { elsewhere, item, behind_name };
 
   void become_map(const std::string& key, bool holds_list);
@@ -100,9 +100,13 @@ void Descent::to_item(const Step& step) {
   go(node_->list[step.index], Place::item, step);
 }
 
-/// Makes a mapping of what stands on the way to `key`: of nothing an empty one; of `ddp` {name: ddp}; of an item `relu`
-/// {relu: null}. What stands behind an item's name, the 128 of `linear: 128`, is an option whose name the reader knows;
-/// where `key` holds a list, and it is one, it has that name.
+/// Turns the current node, on the way to `key`, into a mapping:
+///   - nothing becomes an empty mapping,
+///   - `ddp` becomes {name: ddp},
+///   - an item `relu` becomes {relu: null},
+///   - a shorthand, the 128 of `linear: 128`, gets the key "", since only the reader knows its option. But if it is a
+///     list and
+///     `key` holds a list, it becomes the value of `key`.
 void Descent::become_map(const std::string& key, bool holds_list) {
   const bool is_list = node_->kind == Kind::list, is_shorthand = place_ == Place::behind_name;
   if (is_list && !is_shorthand) {
@@ -128,10 +132,10 @@ void Descent::become_map(const std::string& key, bool holds_list) {
   node_->kind = Kind::map;
 }
 
-/// `holds_list`: the next step is an item of the value under the key.
+/// `holds_list`: the next step is an item of the list under the key.
 void Descent::to_key(const Step& step, bool holds_list) {
   become_map(step.key, holds_list);
-  // The list that stood alone, which an override has put other options beside before.
+  // This list was a shorthand, and an earlier override has put other options beside it.
   if (holds_list && node_->has_shorthand && node_->map.front().second.kind == Kind::list &&
       node_->find(step.key) == nullptr) {
     node_->map.front().first = step.key;
@@ -140,7 +144,7 @@ void Descent::to_key(const Step& step, bool holds_list) {
   auto entry = std::ranges::find(node_->map, step.key, &std::pair<std::string, ConfigNode>::first);
   if (entry == node_->map.end()) {
     entry = node_->map.insert(entry, {step.key, ConfigNode{.origin = origin_}});
-    // A key too many beside an item's name is a mistake of the override, not of the file.
+    // If the item then has a key too many beside its name, that is a mistake of the override, not of the file.
     if (place_ == Place::item) node_->origin = origin_;
   }
   const bool is_name = place_ == Place::item && node_->map.size() == 1;

@@ -20,7 +20,7 @@ ConfigValue value_or_none(const std::optional<T>& value) {
   return value ? ConfigValue(*value) : ConfigValue();
 }
 
-/// An absolute path, so that config.yaml means the same wherever it is read again.
+/// The written path made absolute, so that config.yaml means the same wherever it is read again.
 std::optional<std::string> path_in(const ConfigNode& node) {
   const auto written = text_in(node);
   if (!written || written->empty()) return std::nullopt;
@@ -284,7 +284,7 @@ ResolvedOptions ConfigReader::resolved_options(std::string_view key) const {
   DPTRAIN_CHECK(record != mapping_.keys.end() && record->shape.kind == KeyKind::named, "{} is no name that was read",
                 key);
   ResolvedOptions options;
-  if (record->inner.empty()) return options;  // of a name that is wrong
+  if (record->inner.empty()) return options;  // the name is wrong
   for (const ReadKey& option : record->inner.front()->keys)
     if (std::string value = resolved_value(option); option.key != "name" && !value.empty())
       options.emplace_back(option.key, std::move(value));

@@ -23,56 +23,55 @@ struct IntegerRule {
   int64_t min = std::numeric_limits<int64_t>::min();
   int64_t max = std::numeric_limits<int64_t>::max();
   std::string_view help = {};
-  int64_t example = 1;  ///< for advice, where there is no default
+  int64_t example = 1;  ///< for advice, if there is no default
 };
 
 struct NumberRule {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
-  bool exclusive_min = false;  ///< the value must be over `min`, not equal to it
+  bool exclusive_min = false;  ///< the value must be greater than `min`
   bool exclusive_max = false;
   std::string_view help = {};
-  double example = 0.1;  ///< for advice, where there is no default
+  double example = 0.1;  ///< for advice, if there is no default
 };
 
-/// One name that a key may take, with the options that come with it: a row of a registration table.
+/// One name that a key may have as its value, with the options that go with it. This is a row of a registration table.
 struct ConfigChoice {
   std::string name;
   std::string help = {};
-  /// Reads the options of this name from the mapping that it was written in; may be empty.
+  /// Reads the options of this name from the mapping where they were written. May be empty.
   std::function<void(ConfigReader&)> read_options = {};
-  /// In a named list, the option that may stand for them all: `linear: 128` is `linear: {features: 128}`.
+  /// In a named list, the option that a value alone sets: `linear: 128` is `linear: {features: 128}`.
   std::string shorthand = {};
 };
 
 struct NamedListRule {
-  /// What such a list holds, `layers`: messages and the schema call it so. Where its options hold lists of the same
-  /// name, the schema describes it once.
+  /// What such a list holds, for instance `layers`. Messages and the schema use this name. If options of its items
+  /// contain lists of the same name, the schema describes the list once.
   std::string_view definition;
   bool required = true;
-  bool may_be_empty = false;  ///< an absent one is, then
+  bool may_be_empty = false;  ///< then a missing list counts as empty
   std::string_view help = {};
-  std::string_view example = {};  ///< for advice; by default the first name alone
+  std::string_view example = {};  ///< for advice; by default only the first name
 };
 
-/// Keys in the order read, and what they resolved to as YAML on one line: {"normalize", "{mean: [0.5], std: [1]}"}.
+/// Keys in the order read, and the values that they resolved to, as YAML on one line: {"normalize", "{mean: [0.5], std:
+/// [1]}"}.
 using ResolvedOptions = std::vector<std::pair<std::string, std::string>>;
 
-/// Everything that reading a whole configuration collects: mistakes, the resolved values with their origins, the
-/// schema.
+/// Everything that reading a whole config collects: mistakes, the resolved values with their origins, and the schema.
 class ConfigSession;
 struct KeyShape;
 struct ReadKey;
 struct ReadMapping;
 struct ReadPass;
 
-/// Reads one mapping, key by key. What is read is also what is documented: the same calls that read a configuration
-/// collect its mistakes, write down the resolved configuration, and describe the schema. A mistake is noted and a
-/// harmless value returned, so that one pass finds all mistakes; ConfigSession throws them at its end.
+/// Reads one mapping, key by key. The calls that read a config also collect its mistakes, write the resolved config and
+/// describe the schema. So whatever is read is documented. A mistake is noted and a harmless value returned, so that
+/// one pass finds all mistakes. ConfigSession throws them at its end.
 ///
-/// Keys that nothing reads are mistakes, with the nearest name suggested. A key without a value, `seed:` or `seed:
-/// null`, counts as absent. Several functions may read the same mapping, each its own keys; reading a key again is no
-/// mistake.
+/// A key that nothing reads is a mistake; the nearest name is suggested. A key without a value, `seed:` or `seed:
+/// null`, counts as absent. Several functions may read keys of the same mapping. Reading a key again is no mistake.
 class ConfigReader {
  public:
   int64_t integer(std::string_view key, std::optional<int64_t> otherwise, const IntegerRule& rule = {});
@@ -82,11 +81,11 @@ class ConfigReader {
   bool boolean(std::string_view key, std::optional<bool> otherwise, std::string_view help = {});
   std::string text(std::string_view key, std::optional<std::string> otherwise, std::string_view help = {});
   std::optional<std::string> optional_text(std::string_view key, std::string_view help = {});
-  /// A path; a relative one is relative to the file that it was written in, or to the working directory in an override.
+  /// A path. A relative path is relative to the file where it was written, or to the working directory in an override.
   std::optional<std::filesystem::path> optional_path(std::string_view key, std::string_view help = {});
-  /// The same where one must be given.
+  /// As optional_path, but required.
   std::filesystem::path path(std::string_view key, std::string_view help = {});
-  /// One such path, or a list of them; empty where the key isn't written.
+  /// One path or a list of paths, as optional_path reads them. Empty if the key is missing.
   std::vector<std::filesystem::path> paths(std::string_view key, std::string_view help = {});
   /// One of `names`.
   std::string one_of(std::string_view key, std::span<const std::string> names, std::optional<std::string> otherwise,
@@ -96,65 +95,68 @@ class ConfigReader {
                                 const IntegerRule& rule = {});
   /// One number, or a list of them.
   std::vector<double> numbers(std::string_view key, std::vector<double> otherwise, const NumberRule& rule = {});
-  /// A list of texts, or one text with commas.
+  /// A list of texts, or one text with commas between them.
   std::vector<std::string> texts(std::string_view key, std::vector<std::string> otherwise, std::string_view help = {});
   /// A name, or a mapping with `name:` and options: `strategy: ddp` or `strategy: {name: ddp, bucket_mb: 25}`. Calls
-  /// the chosen row's `read_options` on that mapping and returns the name; with no `otherwise` the key is required. A
-  /// mapping without `name:` takes its name from the one key that is itself a name: `init: {normal: 0.01}`.
+  /// the `read_options` of the chosen row on that mapping and returns the name. Without `otherwise` the key is
+  /// required. If the mapping has no `name:`, its one key that is a name chooses: `init: {normal: 0.01}`.
   std::string named(std::string_view key, std::span<const ConfigChoice> choices, std::optional<std::string> otherwise,
                     std::string_view help = {});
-  /// A mapping under `key`; where it is absent, `read` sees an empty one.
+  /// Reads the mapping under `key`. If it is missing, `read` gets an empty one.
   void section(std::string_view key, const std::function<void(ConfigReader&)>& read, std::string_view help = {});
-  /// A list of mappings under `key`: calls `read` for each, in order; absent is an empty list. How many there are.
+  /// Reads the list of mappings under `key`: calls `read` for each, in order. A missing list counts as empty. Returns
+  /// how many there are.
   size_t sections(std::string_view key, const std::function<void(ConfigReader&)>& read, std::string_view help = {});
-  /// A list, not an empty one unless the rule allows it, of names, each alone or in front of its options: `[relu, conv:
-  /// {kernel: 5}]`. Calls the `read_options` of each item's row, in order.
+  /// Reads a list of names, each alone or in front of its options: `[relu, conv: {kernel: 5}]`. The list may be empty
+  /// only if the rule allows it. Calls the `read_options` of each item's row, in order.
   void named_list(std::string_view key, std::span<const ConfigChoice> choices, const NamedListRule& rule);
-  /// Whether `word` stands under `key` instead of a value: `bucket_mb: auto`. With `by_default` also where the key is
-  /// absent. Ask before reading the value, which otherwise would be a mistake:
+  /// Whether `key` has `word` as its value, such as `bucket_mb: auto`. With `by_default` a missing key counts as the
+  /// word. Must be called before the value is read, because the word would be a mistake there:
   /// `word("bucket_mb", "auto", true) ? kAuto : number("bucket_mb", {}, {.min = 0})`.
   bool word(std::string_view key, std::string_view word, bool by_default);
-  /// The keys that were written, for a mapping whose keys are the user's own, like hosts. While the schema is described
-  /// there is one, `*`, that stands for all.
+  /// The keys that were written, for a mapping with keys of the user's choice, such as hosts. While the schema is
+  /// described there is one key, `*`, that stands for all.
   std::vector<std::string> written_keys();
 
   /// Whether the key was written with a value.
   bool has(std::string_view key) const;
-  /// What was written there, where it is a text, a number or a word; else "".
+  /// The value as it was written, if it is a text, a number or a word; else "".
   std::string written(std::string_view key) const;
-  /// Whether a key was written that nobody has asked for, all that may be written having been: it may be a misspelled
-  /// one, so that what is missing isn't worth a sentence of its own.
+  /// Whether a key was written that nobody has asked for. Call it after asking for all possible keys. Such a key may be
+  /// a misspelled one, so a missing key needs no message of its own then.
   bool has_others() const;
   /// Notes a mistake about `key`: "<origin>: <key>: <expected>, got <got>; <advice>".
   void mistake(std::string_view key, std::string_view expected, std::string_view got, std::string_view advice);
-  /// Notes the sentences of `error`, a mistake about `key`, after which nobody knows what values under the top's
-  /// `measured` keys are measured by: mistake() notes nothing about these from here on. What is wrong with them by
-  /// itself still is noted.
+  /// Notes the sentences of `error`, a mistake about `key`. After it, values under the `measured` keys of the top level
+  /// can't be compared with anything, so mistake() notes nothing about them from here on. Mistakes in such a value by
+  /// itself are still noted.
   void doubt(std::string_view key, const Error& error, std::span<const std::string_view> measured);
-  /// Has `error` thrown once everything has been read; behind all mistakes, where there are some.
+  /// Throws `error` once everything has been read. If there are mistakes, it comes after all of them.
   void fail_at_end(const Error& error);
-  /// "<origin>: <key>", the beginning of a message about the key, also where it wasn't written (then the mapping's
-  /// origin).
+  /// The beginning of a message about the key: "<origin>: <key>". If the key wasn't written, the origin is the
+  /// mapping's.
   std::string where(std::string_view key) const;
-  /// The beginning of a message about the mapping as a whole; one may be given after reading has ended.
+  /// The beginning of a message about the mapping as a whole. Such a message may be noted after reading has ended.
   std::string where() const;
-  /// True while the schema is described: nothing was written, every value returned is a default or a harmless one.
+  /// Whether the schema is being described. Then nothing was written, and every value returned is a default or a
+  /// harmless one.
   bool describing() const;
-  /// The default of `key`, which must have been read, follows from other keys or from the machine: the schema has none.
+  /// Notes that the default of `key` follows from other keys or from the machine, so the schema has none. The key must
+  /// have been read.
   void default_varies(std::string_view key);
-  /// Replaces the value that `--dump-config` and config.yaml show for `key` by what it resolved to ("auto" -> "cpu:0").
-  /// `value` is YAML (25, 'cpu:0', [1, 3], {name: ddp}) and stands for the whole value, options included; `origin` is
-  /// shown as where it came from. The key must have been read.
+  /// Replaces the value that `--dump-config` and config.yaml show for `key` by the one that it resolved to ("auto" ->
+  /// "cpu:0"). `value` is YAML (25, 'cpu:0', [1, 3], {name: ddp}) and replaces the whole value, options included.
+  /// `origin` is shown as its origin. The key must have been read.
   void resolve(std::string_view key, std::string_view value, std::string_view origin);
-  /// The options that came with the name under `key`, defaults included, as config.yaml shows them; those that have no
-  /// value are left out. Equal for what reads alike, however it was written. The key must have been read, by named().
+  /// The options of the name under `key`, defaults included, as config.yaml shows them. Options without a value are
+  /// left out. Values that mean the same give equal results, however they were written. named() must have read the key.
   ResolvedOptions resolved_options(std::string_view key) const;
 
  private:
   friend class ConfigSession;
   ConfigReader(ReadPass& pass, ReadMapping& mapping) : pass_(pass), mapping_(mapping) {}
 
-  /// The record of `key`, filled in as far as no value was written; notes a required key that is absent.
+  /// Returns the record of `key`, filled in as if no value was written. Notes a required key that is missing.
   ReadKey& ask(std::string_view key, KeyShape shape);
   /// Notes that `node`, under `key` or an item of it, isn't what `record` expects.
   void misread(const ReadKey& record, const ConfigNode& node, const std::string& dotted);
@@ -162,15 +164,16 @@ class ConfigReader {
   std::optional<T> take(ReadKey& record, Parse parse);
   template <typename T, typename Parse>
   std::optional<std::vector<T>> take_list(ReadKey& record, Parse parse);
-  /// The name that `node` chooses; notes a mistake and returns none where it chooses none.
+  /// The name that `node` chooses. Notes a mistake and returns none if it chooses none.
   std::optional<std::string> chosen_name(const ReadKey& record, std::span<const ConfigChoice> choices,
                                          const ConfigNode& node);
-  /// The default, or the first, or rather the first that takes these options.
+  /// A name to suggest for options without a name: the default or the first name if it takes these options, else the
+  /// first name that takes them.
   std::string name_of_options(const ReadKey& record, std::span<const ConfigChoice> choices, const ConfigNode& written);
-  /// Notes that `item`, number `index` of a named list, isn't one name alone or in front of its options.
+  /// Notes that item number `index` of a named list is neither a name alone nor a name in front of its options.
   void misread_item(const ReadKey& record, size_t index, const ConfigNode& item);
-  /// The options `written` behind a name of a named list, a shorthand expanded; null, and noted, where they are
-  /// neither.
+  /// The options `written` behind a name of a named list, with a shorthand expanded. Notes a mistake and returns null
+  /// if they are neither options nor a shorthand.
   const ConfigNode* options_of(const ConfigChoice& choice, const ConfigNode& written, ReadMapping& mapping);
   ReadMapping& inner(ReadKey& record, size_t index, const ConfigNode* node);
   ReadMapping& stand_in(std::string_view key);
@@ -181,17 +184,17 @@ class ConfigReader {
 
 class ConfigSession {
  public:
-  /// Reads `root` with `read`, throwing Error 78 with every mistake, a line each, in the order of the file.
-  /// An Error that `read` throws passes through, unless another waited for the end; where there are mistakes, they and
-  /// its lines are thrown as 78.
+  /// Reads `root` with `read`. Throws an error with exit code 78 with every mistake, one per line, in the order of the
+  /// file. An Error that `read` throws passes through, unless another one waits for the end. If there are mistakes,
+  /// they and the error's lines are thrown together with exit code 78.
   ConfigSession(const ConfigNode& root, const std::function<void(ConfigReader&)>& read);
 
-  /// The resolved configuration as YAML: every key, defaults included; reading it again gives the same experiment.
+  /// The resolved config as YAML, with every key and default. Reading it again gives the same run.
   std::string resolved_yaml() const;
-  /// The same, each line ending in a comment with where its value came from.
+  /// The resolved config as YAML, where a comment on each line says where the value came from.
   std::string resolved_yaml_with_origins() const;
 
-  /// JSON Schema (draft 2020-12) of what `read` reads, with the descriptions given as help; two-space indentation.
+  /// The JSON Schema (draft 2020-12) of what `read` reads, with the help texts as descriptions; two-space indentation.
   static std::string schema(std::string_view title, const std::function<void(ConfigReader&)>& read);
 
  private:

@@ -15,7 +15,7 @@
 namespace dptrain {
 namespace {
 
-/// Whether a key is what other tools call a name, or a misspelled `name`.
+/// Whether `key` is a word that other tools use for `name`, or a misspelled `name`.
 bool stands_for_name(const std::string& key) {
   const std::array<std::string, 1> name = {"name"};
   return key == "type" || key == "kind" || !nearest_name(key, name).empty();
@@ -23,7 +23,7 @@ bool stands_for_name(const std::string& key) {
 
 }  // namespace
 
-/// The mapping number `index` under a key, kept from an earlier reading of the same key if there was one.
+/// The mapping number `index` under a key. An earlier reading of the same key may have made it.
 ReadMapping& ConfigReader::inner(ReadKey& record, size_t index, const ConfigNode* node) {
   if (record.inner.size() <= index) {
     auto mapping = std::make_unique<ReadMapping>();
@@ -37,7 +37,7 @@ ReadMapping& ConfigReader::inner(ReadKey& record, size_t index, const ConfigNode
   return *record.inner[index];
 }
 
-/// What is read instead of a mapping that is wrong: its mistake is noted already, and its reader still needs values.
+/// A mapping to read in place of a wrong one. The mistake is noted already, but the reader still needs values.
 ReadMapping& ConfigReader::stand_in(std::string_view key) {
   ReadMapping& mapping = pass_.stand_ins.emplace_back();
   mapping.path = mapping_.dotted(key);
@@ -77,7 +77,7 @@ std::optional<std::string> ConfigReader::chosen_name(const ReadKey& record, std:
   if (const ConfigNode* name = node.find("name")) {
     if (name->kind == ConfigNode::Kind::scalar && is_name(name->scalar)) return name->scalar;
     misread(record, *name, dotted + ".name");
-    // Its options are looked at as well.
+    // Go on with the nearest name, so that its options are checked as well.
     const std::string near = name->kind == ConfigNode::Kind::scalar ? nearest_name(name->scalar, names) : "";
     return near.empty() ? std::nullopt : std::optional(near);
   }
@@ -88,7 +88,7 @@ std::optional<std::string> ConfigReader::chosen_name(const ReadKey& record, std:
   std::string advice = fmt::format("add name: {}", yaml_text(name_of_options(record, choices, node)));
   for (const auto& [key, value] : node.map) {
     if (const auto near = nearest_name(key, names); !near.empty()) advice = fmt::format("did you mean '{}'?", near);
-    // As other tools have it: `optimizer: {type: adam}`.
+    // Other tools write `optimizer: {type: adam}`.
     if (value.kind == ConfigNode::Kind::scalar && is_name(value.scalar) && stands_for_name(key))
       advice = fmt::format("write name: {} in place of {}: {}", value.scalar, key, value.scalar);
   }

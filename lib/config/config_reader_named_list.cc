@@ -19,7 +19,7 @@ bool is_one_of(const std::vector<std::string>& names, const std::string& text) {
   return std::ranges::find(names, text) != names.end();
 }
 
-/// What an item chooses: its name, and what stands behind it, null where nothing does.
+/// An item's name, and the node behind the name; null if there is none.
 struct ChosenItem {
   std::string name;
   const ConfigNode* options = nullptr;
@@ -32,8 +32,8 @@ ChosenItem chosen_item(const ConfigNode& item) {
   return {name, options.kind == Kind::null ? nullptr : &options};
 }
 
-/// What to write for a mapping that isn't one name in front of its options: a name with its options beside it, or one
-/// behind another key (`type: conv`), is likely what was meant. Empty where no name is in sight.
+/// Advice for a mapping that isn't one name in front of its options. The user likely meant a name with its options
+/// beside it, or a name behind another key (`type: conv`). Empty if it contains no name.
 std::string meant_item(const ConfigNode& item, const KeyShape& shape) {
   const auto& names = shape.names;
   if (std::ranges::count_if(item.map, [&](const auto& entry) { return is_one_of(names, entry.first); }) > 1)
@@ -44,7 +44,7 @@ std::string meant_item(const ConfigNode& item, const KeyShape& shape) {
     if (!is_one_of(names, name)) continue;
     ConfigNode options = item;
     options.map.erase(options.map.begin() + static_cast<std::ptrdiff_t>(i));
-    // What stands behind the name itself: its options, or the value of one of them, `linear: classes`.
+    // The value of the name itself: its options, or the value of its shorthand option, as in `linear: classes`.
     const auto& shorthand = shape.shorthands[static_cast<size_t>(std::ranges::find(names, name) - names.begin())];
     if (name == key && value.kind == Kind::map)
       options.map.insert(options.map.begin(), value.map.begin(), value.map.end());

@@ -40,7 +40,7 @@ Json number_schema(const NumberRule& rule) {
   return schema;
 }
 
-/// A text may be written without quotes whatever it looks like, so an editor may see a number.
+/// A text may be written without quotes, so to an editor it may look like a number or a boolean.
 Json text_schema() { return {{"type", {"string", "number", "boolean"}}}; }
 
 Json one_or_list(const Json& item) { return {{"anyOf", {item, {{"type", "array"}, {"items", item}}}}}; }
@@ -55,7 +55,7 @@ bool is_required(const ReadKey& record) {
 
 bool needs_a_key(const ReadMapping& mapping) { return std::ranges::any_of(mapping.keys, is_required); }
 
-/// A name alone, where its options have defaults; or a mapping for each name with its options.
+/// A name alone, if all its options have defaults, or a mapping for each name with its options.
 Json named_schema(const ReadKey& record) {
   Json names = Json::array(), names_help = Json::array(), mappings = Json::array();
   for (size_t i = 0; i < record.inner.size(); ++i) {
@@ -64,7 +64,7 @@ Json named_schema(const ReadKey& record) {
     Json mapping = {{"description", record.shape.names_help[i]}};
     mapping.update(mapping_schema(options));
     mapping["properties"]["name"] = {{"const", name}};
-    // The shorthand {normal: 0.01} of {name: normal, normal: 0.01}.
+    // {normal: 0.01} is short for {name: normal, normal: 0.01}.
     if (mapping["properties"].contains(name)) mapping["required"] = {name};
     mappings.push_back(std::move(mapping));
     const auto is_needed = [](const ReadKey& key) { return key.key != "name" && is_required(key); };
@@ -78,7 +78,7 @@ Json named_schema(const ReadKey& record) {
   return {{"anyOf", std::move(alternatives)}};
 }
 
-/// What may stand behind a name of a list: its options, or the value of the one that is its shorthand.
+/// The values behind a name of a list: its options, or the value of its shorthand option.
 Json options_schema(const ReadMapping& options, const std::string& shorthand) {
   Json schema = mapping_schema(options);
   const auto is_other = [&](const ReadKey& key) { return key.key != shorthand && is_required(key); };
@@ -87,7 +87,7 @@ Json options_schema(const ReadMapping& options, const std::string& shorthand) {
   return {{"anyOf", {std::move(schema), key_schema(*value)}}};
 }
 
-/// A list of names, alone where their options have defaults, or each in front of its options.
+/// A list of names, each alone if all its options have defaults, or in front of its options.
 Json named_list_schema(const ReadKey& record) {
   Json names = Json::array(), names_help = Json::array(), mappings = Json::array();
   for (size_t i = 0; i < record.inner.size(); ++i) {

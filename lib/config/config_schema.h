@@ -7,7 +7,7 @@
 
 namespace dptrain {
 
-/// JSON Schema (draft 2020-12) of the mappings that a describing pass left behind; two-space indentation.
+/// The JSON Schema (draft 2020-12) of the mappings that a describing pass has recorded; two-space indentation.
 std::string config_schema(std::string_view title, const ReadMapping& root);
 
 }  // namespace dptrain

@@ -9,7 +9,7 @@ namespace dptrain {
 ConfigSession::ConfigSession(const ConfigNode& root, const std::function<void(ConfigReader&)>& read) {
   ReadPass pass;
   pass.root.node = &root;
-  // A mistake about a key that is absent at the top concerns the file, not the line where its first key stands.
+  // A mistake about a key that is missing at the top concerns the file, not the line of its first key.
   pass.root.origin.source = root.origin.source;
   ConfigReader reader(pass, pass.root);
   pass.note_repeated_keys(root);

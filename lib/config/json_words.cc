@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What stands between two others.
+/// The part of `text` between `before` and `after`.
 std::string_view between(std::string_view text, std::string_view before, std::string_view after) {
   const size_t begin = text.find(before);
   if (begin == std::string_view::npos) return {};
@@ -21,7 +21,7 @@ std::string_view between(std::string_view text, std::string_view before, std::st
 }  // namespace
 
 std::string json_words(const std::exception& damage) {
-  constexpr int kKeyNotFound = 403;  // of nlohmann::json
+  constexpr int kKeyNotFound = 403;  // an error id of nlohmann::json
   const std::string_view said = damage.what();
   if (dynamic_cast<const json::parse_error*>(&damage) != nullptr)
     return fmt::format("no JSON at {}", between(said, "parse error at ", ":"));

@@ -52,12 +52,13 @@ std::string yaml_item(const std::vector<T>& values) {
   return "[" + items + "]";
 }
 
-/// Whether it has the form of an integer, and too many digits.
+/// Whether the text has the form of an integer but too many digits.
 bool is_integer_beyond(const std::string& text) {
   return plain_number(text) && !plain_integer(text) && text.find_first_not_of("+-0123456789") == std::string::npos;
 }
 
-/// Of 1e6 a million, of 1.5 two; nothing of what is no number that an integer is near to.
+/// The integer nearest to a number: a million for 1e6, two for 1.5. Nothing if the text isn't a number, or is too
+/// large.
 std::optional<int64_t> nearest_integer(const std::string& text) {
   constexpr double kMost = 1e15;
   if (const auto integer = plain_integer(text)) return integer;
@@ -65,7 +66,7 @@ std::optional<int64_t> nearest_integer(const std::string& text) {
   return number && std::abs(*number) <= kMost ? std::optional(std::llround(*number)) : std::nullopt;
 }
 
-/// What other languages, and YAML 1.1, mean by a word; true of one that means neither.
+/// The boolean that other languages, or YAML 1.1, mean by a word. Any word that isn't a no counts as true.
 bool meant_boolean(const std::string& word) {
   constexpr std::array<std::string_view, 6> kNo = {"false", "no", "off", "n", "f", "0"};
   return std::ranges::find(kNo, lower_case(word)) == kNo.end();
@@ -187,16 +188,16 @@ std::string got_words(const ConfigNode& node) {
 std::string advice(const KeyShape& shape, const ConfigNode& node, const ConfigOrigin& origin,
                    const std::string& dotted) {
   if (node.kind == Kind::scalar) {
-    // The names of a list stand in it, not in its place.
+    // The names of a named list are its items, not a value in place of the list.
     std::vector<std::string> names = shape.kind == KeyKind::named_list ? std::vector<std::string>() : shape.names;
-    // And the words that stand for a list stand in no list.
+    // Words that replace a whole list are not allowed as items.
     if (!dotted.ends_with(']')) names.insert(names.end(), shape.words.begin(), shape.words.end());
     if (const auto near = nearest_name(node.scalar, names); !near.empty())
       return fmt::format("did you mean '{}'?", near);
   }
   const std::string value = example(shape, node);
   const bool only_quoted = node.quoted && value == node.scalar;
-  // A number that is out of range has another in its place; of what else stands in a list the whole is shown.
+  // A number out of range is replaced by another number in its place. For any other item the whole list is shown.
   const bool is_number = (shape.kind == KeyKind::integers || shape.kind == KeyKind::numbers) && !value.starts_with('[');
   const std::string named = dotted.ends_with(']') && !is_number ? dotted.substr(0, dotted.rfind('[')) : dotted;
   return (only_quoted ? "leave out the quotes, " : "write for instance ") + assignment(origin, named, value);
@@ -204,7 +205,7 @@ std::string advice(const KeyShape& shape, const ConfigNode& node, const ConfigOr
 
 std::string assignment(const ConfigOrigin& origin, const std::string& dotted, std::string_view value) {
   if (dotted.ends_with(']')) return fmt::format("{} in its place", value);
-  // What stands in an element of a list may have been given with the list, and then is corrected there.
+  // An element of a list may have been set together with the list, and must then be corrected there.
   const bool is_in_element = dotted.find('[') != std::string::npos;
   if (origin.line == 0 && origin.source.starts_with("--set") && !is_in_element)
     return fmt::format("{} {}={}", origin.source, dotted, value);

@@ -13,7 +13,7 @@
 namespace dptrain {
 namespace {
 
-/// What to write instead: `epochs:2` is a key, to YAML.
+/// What to write instead of an unknown key. To YAML, `epochs:2` without a space is a key.
 std::string advice_of(const std::string& key, const std::vector<std::string>& known) {
   const size_t colon = key.find(':');
   if (colon == std::string::npos || std::ranges::find(known, key.substr(0, colon)) == known.end())
@@ -21,7 +21,7 @@ std::string advice_of(const std::string& key, const std::vector<std::string>& kn
   return fmt::format("write {}: {}, with a space behind the colon", key.substr(0, colon), key.substr(colon + 1));
 }
 
-/// Where in the mappings of `mapping` such a key is known: "optimizer.momentum"; "" where it isn't.
+/// Where in the mappings below `mapping` the key is known: "optimizer.momentum"; "" if it isn't.
 std::string place_below(const ReadMapping& mapping, const std::string& key) {
   for (const ReadKey& record : mapping.keys)
     for (const auto& inner : record.inner)
@@ -76,7 +76,7 @@ void ReadPass::note_repeated_keys(const ConfigNode& node, const std::string& pat
     const ConfigOrigin& origin = value.origin;
     const auto [first, is_new] = first_lines.emplace(key, origin.line);
     if (!is_new) {
-      // An override has no lines, and of a key that it overrode the line is gone.
+      // An override has no lines. If an override replaced the first value, that value's line is lost, too.
       const std::string before = first->second == 0 ? "" : fmt::format("on line {} and ", first->second);
       const std::string again = origin.line == 0 ? "again" : fmt::format("again on line {}", origin.line);
       note(root, origin,
@@ -93,7 +93,7 @@ void ReadPass::note_unknown_keys(const ReadMapping& mapping) {
   std::vector<std::string> known;
   const auto advice_for = [&](const std::string& key, const ConfigNode& value) {
     if (known.empty()) return std::string("nothing may stand here");
-    // Options under the name that they belong to: `strategy: {ddp: {overlap: false}}`.
+    // The options are under the name that they belong to: `strategy: {ddp: {overlap: false}}`.
     const bool is_name = known.front() == "name" && mapping.keys.front().shown == yaml_text(key);
     if (!is_name || value.kind != ConfigNode::Kind::map) {
       const std::string below = place_below(mapping, key);

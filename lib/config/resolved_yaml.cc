@@ -19,7 +19,7 @@ struct Line {
 
 std::vector<Line> lines_of(const ReadMapping& mapping);
 
-/// Appends `inner`, its first line behind `first` and the others behind `rest`.
+/// Appends `inner` with `first` in front of its first line and `rest` in front of all other lines.
 void append(std::vector<Line>& lines, std::vector<Line> inner, std::string_view first, std::string_view rest) {
   for (size_t i = 0; i < inner.size(); ++i)
     lines.push_back({fmt::format("{}{}", i == 0 ? first : rest, inner[i].text), std::move(inner[i].origin)});
@@ -70,7 +70,7 @@ std::string one_line(const ReadMapping& mapping) {
   return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }
 
-/// A file's name may hold a line end; a comment may not.
+/// Makes a comment. A file's name may contain a line end, but a comment can't.
 std::string comment(std::string text) {
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');

@@ -6,14 +6,14 @@
 
 namespace dptrain {
 
-/// A byte that may not stand in a configuration, and what it is.
+/// A byte that isn't allowed in a config, and what it is.
 struct BadByte {
   size_t position = 0;
   std::string what;  ///< "a NUL byte"
 };
 
-/// The first control character but tab and line ends, or the first byte that isn't UTF-8 (RFC 3629).
-/// yaml-cpp would pass the former on, stop silently at some, and replace the latter.
+/// The first control character except tab and line ends, or the first byte that isn't UTF-8 (RFC 3629). yaml-cpp would
+/// pass on control characters, or silently stop at some, and replace bytes that aren't UTF-8.
 std::optional<BadByte> first_bad_byte(std::string_view text);
 
 }  // namespace dptrain

@@ -21,12 +21,13 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-/// The text, where it came from, and how to say where in it something is wrong.
+/// The text, its source, and how to say where in it something is wrong.
 struct YamlInput {
   std::string_view text;
   std::string source;
-  std::string where;            ///< of an override, which has no lines: what its messages begin with; empty for a file
-  std::string first_line = {};  ///< of a file: how one may begin
+  std::string where;            ///< for an override, which has no lines: the beginning of its messages; empty for a
+                                ///< file
+  std::string first_line = {};  ///< for a file: an example of its first line
 
   bool is_file() const { return where.empty(); }
 
@@ -50,8 +51,8 @@ struct YamlInput {
                "write the value out here, or quote a text that begins with *");
 }
 
-/// Builds the tree from yaml-cpp's events and refuses what a configuration has no use for. Each refusal throws at its
-/// event, so that a bomb is never read further than the limit that it passes.
+/// Builds the tree from yaml-cpp's events and refuses what a config doesn't need. Each refusal throws at its event, so
+/// that a malicious file is never read further than the limit that it exceeds.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(const YamlInput& input, BoundedFeed& feed) : input_(input), feed_(feed) {}
@@ -126,8 +127,8 @@ class TreeBuilder : public YAML::EventHandler {
                   "leave the tag out, or quote a text that begins with !");
   }
 
-  /// yaml-cpp takes the end of the text for that of a quoted value, if a line end stands before it: all that is set
-  /// behind an open quote would be part of its value.
+  /// Refuses an open quote. yaml-cpp takes the end of the text for the closing quote if a line end precedes it.
+  /// Everything behind an open quote would then be part of the value.
   void require_closed(const YAML::Mark& mark) const {
     const std::string_view text = input_.text;
     const auto begin = static_cast<size_t>(mark.pos);
@@ -137,7 +138,7 @@ class TreeBuilder : public YAML::EventHandler {
       if (quote == '"' && text[i] == '\\') {
         ++i;
       } else if (text[i] == quote) {
-        // Two stand for one within single quotes.
+        // Within single quotes, two of them stand for one.
         if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) return;
         ++i;
       }
@@ -146,7 +147,7 @@ class TreeBuilder : public YAML::EventHandler {
                   "close the quote");
   }
 
-  /// yaml-cpp takes a list that is never closed for a key too.
+  /// yaml-cpp also takes a list that is never closed for a key.
   [[noreturn]] void refuse_key(const YAML::Mark& mark, std::string got) const {
     input_.refuse(mark, "expected a name as the key", std::move(got),
                   "write a name before the colon, or close the bracket");
@@ -209,7 +210,7 @@ class TreeBuilder : public YAML::EventHandler {
   ConfigNode root_;
 };
 
-/// The line and column of a byte; for the places that yaml-cpp has no mark for.
+/// The line and column of a byte, for places for which yaml-cpp has no mark.
 YAML::Mark mark_of(std::string_view text, size_t position) {
   const std::string_view before = text.substr(0, position);
   const size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0, the first line's start
@@ -235,7 +236,9 @@ ConfigNode parse(YamlInput input) {
   if (input.text.size() > kConfigLimitBytes)
     input.refuse(YAML::Mark(), "expected at most 1 MiB of YAML", fmt::format("{} bytes", input.text.size()),
                  "check that it is the file you meant");
-  if (input.text.starts_with("\xef\xbb\xbf")) input.text.remove_prefix(3);  // the mark that some editors put first
+  if (input.text.starts_with("\xef\xbb\xbf"))
+    input.text.remove_prefix(3);  // the byte order mark, which some editors
+                                  // put first
   if (const auto bad = first_bad_byte(input.text))
     input.refuse(mark_of(input.text, bad->position), "expected text in UTF-8", bad->what,
                  "save the file as plain text");
@@ -253,7 +256,7 @@ ConfigNode parse(YamlInput input) {
   } catch (const Error&) {
     if (!feed.ended_early()) throw;
   }
-  // Then the complaint above, if there was one, was about an end that the text doesn't have.
+  // If yaml-cpp complained above, it was about an end that the text doesn't have.
   if (feed.ended_early())
     input.refuse(YAML::Mark(), "expected no value over 64 KiB", "a longer one, or brackets that are not closed",
                  "check brackets and quotes");

@@ -18,14 +18,14 @@ constexpr std::string_view kDigits = "0123456789";
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
-/// Takes the digits at the beginning of `text`; how many.
+/// Removes the digits at the beginning of `text` and returns how many there were.
 size_t take_digits(std::string_view& text) {
   const size_t count = std::min(text.find_first_not_of(kDigits), text.size());
   text.remove_prefix(count);
   return count;
 }
 
-/// -?(0|[1-9][0-9]*)? at the beginning of `text`, taken from it; false for a leading zero.
+/// Removes -?(0|[1-9][0-9]*)? from the beginning of `text`. Returns false for a leading zero.
 bool take_whole_part(std::string_view& text, bool& has_digits) {
   if (text.starts_with('-')) text.remove_prefix(1);
   const bool leading_zero = text.size() > 1 && text[0] == '0' && is_digit(text[1]);
@@ -49,19 +49,19 @@ bool is_decimal(std::string_view text) {
   return text.empty();
 }
 
-/// Whether some reader of YAML (1.1 or 1.2) takes the plain scalar for something that isn't text.
+/// Whether some reader of YAML (1.1 or 1.2) takes the unquoted scalar for something other than text.
 bool means_something_else(std::string_view text) {
   constexpr std::array<std::string_view, 14> kWords = {"~",   "null", "true",  "false", "yes",  "no", "on",
                                                        "off", ".inf", "-.inf", "+.inf", ".nan", "=",  "<<"};
   const std::string lower = lower_case(text);
   if (std::ranges::find(kWords, lower) != kWords.end()) return true;
   if (lower.starts_with("0x") || lower.starts_with("0o") || lower.starts_with("0b")) return true;
-  // Decimal, octal, sexagesimal numbers and dates consist of these and have a digit.
+  // Decimal, octal and sexagesimal numbers, and dates, consist of these characters and have a digit.
   return lower.find_first_not_of("0123456789+-._:etz") == std::string::npos &&
          lower.find_first_of(kDigits) != std::string::npos;
 }
 
-/// Whether `text` stands for itself without quotes, also between the brackets of a flow list.
+/// Whether `text` can be written without quotes, even between the brackets of a flow list.
 bool stands_unquoted(std::string_view text) {
   if (text.empty() || text.starts_with(' ') || text.ends_with(' ') || text.ends_with(':')) return false;
   if (text.find_first_of(",[]{}?") != std::string_view::npos || std::ranges::any_of(text, is_control)) return false;
@@ -141,7 +141,7 @@ std::string yaml_number(double value) {
   std::array<char, 32> digits{};
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   std::string text(digits.data(), end);
-  // To YAML 1.1, as Python reads it, 1e-05 is a text.
+  // YAML 1.1, as Python reads it, takes 1e-05 for a text.
   if (const size_t exponent = text.find('e'); exponent != std::string::npos && text.find('.') == std::string::npos)
     text.insert(exponent, ".0");
   return text;

@@ -12,7 +12,7 @@
 namespace dptrain {
 namespace {
 
-/// Gives up what was claimed of a source, unless it is kept.
+/// Gives up the bytes claimed from a source, unless they are kept.
 class Claim {
  public:
   Claim(MemorySource& source, int64_t bytes) : source_(source), bytes_(bytes) {}

@@ -12,14 +12,15 @@
 
 namespace dptrain {
 
-/// Memory that never changes sides: a recorded step goes on using what it was recorded with, free or not.
+/// The pool that memory belongs to, for as long as the allocator holds it. A recorded step uses the memory that it was
+/// recorded with, even after that memory was freed.
 enum class MemoryPool { common, recorded };
 
-/// Keeps what is freed for the next requests: a training step asks for the same sizes again and again. Counts bytes in
-/// use by purpose and remembers their peaks. Safe to call from every thread.
+/// Keeps freed memory for later requests, since a training step requests the same sizes again and again. Counts bytes
+/// in use by purpose and remembers their peaks. Safe to call from every thread.
 class CachingAllocator {
  public:
-  /// `name`: of the device, for messages. `limit_bytes`: what may be in use at once; 0 means no limit.
+  /// `name` is the device's, for messages. `limit_bytes` is the most that may be in use at once; 0 means no limit.
   CachingAllocator(std::string name, MemorySource& source, int64_t limit_bytes = 0);
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
@@ -31,45 +32,46 @@ class CachingAllocator {
     MemoryPool pool = MemoryPool::common;
   };
 
-  /// A block of at least `bytes` bytes, aligned as the source does it. Throws 71, naming what is wanted and held, where
-  /// memory runs out.
+  /// Returns a block of at least `bytes` bytes, aligned as the source aligns it. If memory runs out, throws an error
+  /// with exit code 71 that says how much was wanted and how much is in use.
   Block allocate(int64_t bytes, MemoryPurpose purpose);
   void free(Block block, MemoryPurpose purpose) noexcept;
 
-  /// From here on blocks come from this pool; returns the one before. One thread allocates while it is the pool of
-  /// recorded work.
+  /// Takes blocks from this pool from now on. Returns the pool used before. Only one thread may allocate while the pool
+  /// of recorded work is in use.
   MemoryPool use(MemoryPool pool);
-  /// Keeps the blocks of recorded work for good: work that uses them has been recorded.
+  /// Keeps the blocks of recorded work for good, because work that uses them has been recorded.
   void keep_recorded();
   bool keeps_recorded() const;
 
-  /// The most in use at once while `body` runs, by purpose.
+  /// Runs `body`. Returns the most bytes in use at once meanwhile, by purpose.
   MemoryCounts peak_during(const std::function<void()>& body);
-  /// As if this much had been in use: recorded work uses memory without allocating it.
+  /// Updates the peak as if this much had been in use. Recorded work uses memory without allocating it.
   void note_use(const MemoryCounts& counts);
 
-  /// How often memory was taken from the source: what steps of known sizes no longer do.
+  /// How often memory was taken from the source. It stays the same once all sizes have occurred.
   int64_t source_calls() const;
-  /// Bytes that the limit has room for; the largest number without one.
+  /// Bytes that the limit leaves; the largest number if there is no limit.
   int64_t room_bytes() const;
   /// Bytes in use now.
   MemoryCounts in_use() const;
   /// The most bytes in use at once since the last reset.
   int64_t peak_bytes() const;
-  /// What was in use, by purpose, at the moment of the peak.
+  /// Bytes in use at the moment of the peak, by purpose.
   MemoryCounts at_peak() const;
-  /// The peak starts again from what is in use now.
+  /// Sets the peak to what is in use now.
   void reset_peak();
-  /// Returns segments without a block in use to the source, and the pages of free blocks where it can.
+  /// Returns segments without a block in use to the source. Also returns the pages of other free blocks if the source
+  /// can discard them.
   void release_cached() noexcept;
-  /// From now on asks before it does: a device may still read what was freed, as it is written again only behind that.
-  /// Where `settle` returns null this isn't over, and nothing is returned; what else it returns lives until that is
-  /// done. Called with the allocator locked.
+  /// Calls `settle` before every release of memory from now on. A device may still read freed memory: it runs its work
+  /// in order, so only a later write has to wait. If `settle` returns null, the device still may read, and nothing is
+  /// released. Otherwise the returned object lives until the release is done. Called with the allocator locked.
   using Settle = std::function<std::shared_ptr<void>()>;
   void settle_before_release(Settle settle);
 
  private:
-  /// Small blocks and large ones lie apart, so that a small one never keeps two large ones from joining.
+  /// Small and large blocks are kept apart, so that a small one never keeps two large ones from joining.
   struct Arenas {
     explicit Arenas(MemorySource& source) : small(source), large(source) {}
     MemoryArena small, large;
@@ -97,7 +99,7 @@ class CachingAllocator {
   std::optional<MemoryCounts> window_peak_;  ///< while peak_during runs
 };
 
-/// Blocks come from a pool as long as it lives.
+/// Takes blocks from a pool as long as it lives.
 class PoolInUse {
  public:
   PoolInUse(CachingAllocator& allocator, MemoryPool pool) : allocator_(allocator), before_(allocator.use(pool)) {}

@@ -8,12 +8,12 @@
 
 namespace dptrain {
 
-/// Owns a block of a device's memory, and gives it back when it ends. The device must outlive it.
+/// Owns a block of a device's memory and frees it in the destructor. The device must outlive it.
 class Buffer {
  public:
   Buffer(Device& device, int64_t bytes, MemoryPurpose purpose)
       : device_(device), purpose_(purpose), bytes_(bytes), block_(device.allocator().allocate(bytes, purpose)) {}
-  /// The same memory as another device sees it that can read and write it.
+  /// Views a lender's memory as memory of another device that can read and write it.
   Buffer(Device& device, std::shared_ptr<const Buffer> lender)
       : device_(device),
         purpose_(lender->purpose_),
@@ -21,7 +21,7 @@ class Buffer {
         block_(lender->block_),
         owns_(false),
         lender_(std::move(lender)) {}
-  /// The same memory, without keeping it.
+  /// Refers to the same memory without keeping it alive.
   struct Borrowed {
     const Buffer& from;
   };
@@ -40,7 +40,7 @@ class Buffer {
   Device& device() const { return device_; }
   MemoryPurpose purpose() const { return purpose_; }
   void* data() const { return block_.memory; }
-  /// What was asked for; the block may be larger.
+  /// The bytes requested. The block may be larger.
   int64_t bytes() const { return bytes_; }
 
  private:
@@ -49,7 +49,7 @@ class Buffer {
   int64_t bytes_;
   CachingAllocator::Block block_;
   bool owns_ = true;
-  std::shared_ptr<const Buffer> lender_;  ///< that it keeps, where the memory is another's
+  std::shared_ptr<const Buffer> lender_;  ///< kept alive if it owns the memory
 };
 
 }  // namespace dptrain

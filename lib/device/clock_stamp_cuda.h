@@ -6,10 +6,10 @@
 
 namespace dptrain {
 
-/// When the stream gets here, the GPU writes its clock, in nanoseconds, to this place in its memory: a launch of one
+/// Makes the GPU write its clock, in nanoseconds, to `place` in its memory when the stream gets here. Launches one
 /// thread.
 void stamp_clock(int64_t* place, cudaStream_t stream);
-/// The same in place of an earlier moment; what has passed since is added to `sum`.
+/// Replaces the earlier time in `place` by the current one, and adds the time between the two to `sum`.
 void add_clock_lap(int64_t* place, int64_t* sum, cudaStream_t stream);
 
 }  // namespace dptrain

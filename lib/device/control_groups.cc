@@ -19,7 +19,7 @@ void lower(std::optional<Number>& least, Number other) {
   least = std::min(least.value_or(other), other);
 }
 
-/// The names of a group's files, of version 1 or 2. A limit of "max" is no number.
+/// The names of a group's files, for version 1 or 2. A limit of "max" isn't a number.
 struct MemoryFiles {
   const char* limit;
   const char* in_use;
@@ -51,7 +51,8 @@ void read_version_2(const fs::path& group, ControlGroupLimits& limits) {
   if (file >> quota >> period) lower_cores(quota, period, limits);
 }
 
-/// The group and all around it. A container may see its own at the root, under another path than the file names.
+/// Visits the group and all groups around it. A container may see its own group at the root, while the file names
+/// another path.
 void for_groups(const fs::path& root, const fs::path& own, const std::function<void(const fs::path& group)>& visit) {
   fs::path inside = own.lexically_normal().relative_path();
   if (inside.begin() != inside.end() && *inside.begin() == "..") inside.clear();

@@ -16,7 +16,7 @@
 namespace dptrain {
 namespace {
 
-/// CPUID's word on tiles, on their products of bf16, and on conversions to bf16 in AVX-512.
+/// Whether CPUID reports tiles, their products of bf16, and conversions to bf16 in AVX-512.
 bool named() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
@@ -25,13 +25,14 @@ bool named() {
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & kAvx512Bf16) != 0;
 }
 
-/// Tiles' registers are large, so Linux saves them only for a process that asks.
+/// Asks Linux to let this process use tiles. Their registers are large, so Linux saves them only for processes that
+/// ask.
 bool permitted() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-/// 16 rows by 16 columns of sums of 32 products of ones.
+/// Multiplies tiles of ones: 16 rows by 16 columns, each a sum of 32 products.
 float product_of_ones() {
   const struct alignas(64) {
     uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -56,7 +57,8 @@ float product_of_ones() {
 
 sigjmp_buf before_trial;
 
-/// An illegal instruction, which is the processor's answer where it has no tiles, ends the trial and not the process.
+/// Tries the instructions. A processor without tiles raises an illegal instruction, which ends the trial and not the
+/// process.
 bool tried() {
   struct sigaction jump = {}, before = {};
   jump.sa_handler = [](int) { siglongjmp(before_trial, 1); };

@@ -16,7 +16,8 @@
 namespace dptrain {
 namespace {
 
-/// The C library's heap; blocks of 4 MiB and more ask for huge pages, which cuts page faults and TLB misses.
+/// Memory from the C library's heap. Blocks of 4 MiB and more ask for huge pages, which reduces page faults and TLB
+/// misses.
 class HeapMemory final : public MemorySource {
  public:
   void* take(int64_t bytes) override {
@@ -30,7 +31,8 @@ class HeapMemory final : public MemorySource {
     return memory;
   }
   void give_back(void* memory, int64_t) noexcept override { std::free(memory); }
-  /// Of all CPU workers of the process: one that took more than was free would be killed, or another program.
+  /// Counts for all CPU workers of the process together. A process that took more than is free would be killed, or
+  /// another one would.
   bool claim(int64_t bytes) override {
     if (claimed_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= most()) return true;
     give_up(bytes);
@@ -46,23 +48,24 @@ class HeapMemory final : public MemorySource {
     const std::uintptr_t end = (begin + static_cast<std::uintptr_t>(bytes)) / page * page;
     if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
   }
-  /// Activations of deep layers, of half a MiB to a MiB, would leave much of the small blocks' segments unused.
+  /// Activations of deep layers, half a MiB to a MiB each, would leave much of the small blocks' segments unused.
   int64_t most_small_bytes() const override { return int64_t{1} << 18; }
-  /// What nobody touches takes no memory: segments may be large.
+  /// Segments may be large, because untouched memory takes none of the machine's.
   int64_t segment_bytes(int64_t wanted) const override {
     constexpr int64_t kMiB = int64_t{1} << 20;
     return std::max(wanted, wanted > most_small_bytes() ? 256 * kMiB : 2 * kMiB);
   }
 
  private:
-  /// Bytes from which on it is worth asking the kernel.
+  /// Size in bytes from which it is worth asking the kernel.
   static constexpr int64_t kLarge = int64_t{64} << 20;
 
   static int64_t most() {
     static const int64_t most = most_of_workers(available_memory_bytes());
     return most;
   }
-  /// Beside what else the process has taken since, after what the C library keeps for later has been given back.
+  /// Whether `bytes` fit beside everything else that the process has taken since the first call. If they don't, first
+  /// returns the memory that the C library keeps for later.
   static bool has_room(int64_t bytes) {
     static const int64_t at_first = resident_bytes();
     const auto fits = [&] { return resident_bytes() - at_first + bytes <= most(); };
@@ -84,7 +87,7 @@ class PlainHostMemory final : public HostMemory {
   std::vector<std::byte> bytes_;
 };
 
-/// A worker's work is done when the call returns.
+/// A mark that needs no wait: a CPU worker's work is done when the call returns.
 class NoMark final : public DeviceMark {
  public:
   void set() override {}
@@ -104,7 +107,7 @@ void CpuDevice::enter_thread() { omp_set_num_threads(threads()); }
 void CpuDevice::fill_zero(void* memory, int64_t bytes) { std::memset(memory, 0, static_cast<size_t>(bytes)); }
 
 void CpuDevice::copy(void* to, const void* from, int64_t bytes) {
-  // An empty vector on the host has no address, which memcpy insists on even for nothing.
+  // memcpy needs an address even for 0 bytes, and an empty vector on the host has none.
   if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 

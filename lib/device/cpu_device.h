@@ -7,12 +7,13 @@
 
 namespace dptrain {
 
-/// A logical CPU worker: `threads` OpenMP threads of the rank thread that enters it, and an allocator of its own.
+/// A CPU worker. It has `threads` OpenMP threads, started by the rank thread that enters it, and an allocator of its
+/// own.
 class CpuDevice final : public Device {
  public:
   CpuDevice(DeviceId id, const DeviceOptions& options);
-  /// One core of a worker: computes with one thread, which may be any; its memory is the worker's, limit and counts
-  /// included.
+  /// Makes a device for one core of a CPU worker. It computes with one thread, which may be any thread. It uses the
+  /// worker's memory, with its limit and counts.
   static std::unique_ptr<Device> core_of(const Device& worker);
 
   int64_t free_bytes() const override { return host_memory_bytes(); }

@@ -7,7 +7,8 @@
 namespace dptrain {
 namespace {
 
-/// Whether recording was given something that it doesn't allow, by this thread or by another one's use of the GPU.
+/// Whether the error comes from something that recording doesn't allow, by this thread or by another one that uses the
+/// GPU.
 bool is_of_recording(cudaError_t status) {
   return status >= cudaErrorStreamCaptureUnsupported && status <= cudaErrorStreamCaptureWrongThread;
 }
@@ -18,10 +19,10 @@ void cuda_check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   int device = -1;
   cudaGetDevice(&device);
-  throw Error(ExitCode::device,
-              fmt::format("cuda:{}: {} failed: {} ({}){}", device, call, cudaGetErrorString(status),
-                          cudaGetErrorName(status),
-                          is_of_recording(status) ? "; with cuda_graphs: false no step is recorded" : ""));
+  throw Error(
+      ExitCode::device,
+      fmt::format("cuda:{}: {} failed: {} ({}){}", device, call, cudaGetErrorString(status), cudaGetErrorName(status),
+                  is_of_recording(status) ? "; with cuda_graphs: false no step is recorded" : ""));
 }
 
 }  // namespace dptrain

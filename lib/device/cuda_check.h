@@ -4,7 +4,8 @@
 
 namespace dptrain {
 
-/// Throws 71, naming the call and the device in use, where a call of the CUDA runtime failed.
+/// Throws an error with exit code 71 if a call of the CUDA runtime failed. The error names the call and the current
+/// device.
 void cuda_check(cudaError_t status, const char* call);
 
 }  // namespace dptrain

@@ -20,8 +20,8 @@
 namespace dptrain {
 namespace {
 
-/// cudaMalloc's memory of one GPU, aligned to 256 bytes. A failure is told by null: the allocator frees what it caches
-/// and asks again before it gives up.
+/// Memory of one GPU from cudaMalloc, aligned to 256 bytes. A failure returns null: the allocator then frees what it
+/// caches and tries again before it gives up.
 class CudaMemory final : public MemorySource {
  public:
   explicit CudaMemory(int index) : index_(index) {}
@@ -32,16 +32,17 @@ class CudaMemory final : public MemorySource {
     void* memory = nullptr;
     const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
     if (status == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // not an error of the next call
+      cudaGetLastError();  // so that the next call doesn't report it
       return nullptr;
     }
     cuda_check(status, "cudaMalloc");
     return memory;
   }
 
-  /// As cudaMalloc aligns, whose blocks libraries may count on.
+  /// cudaMalloc's alignment, which libraries may rely on.
   int64_t alignment() const override { return 256; }
-  /// So large that medium blocks share segments, and no larger: a GPU's memory is taken when it is asked for.
+  /// Large enough that medium blocks share segments, and no larger, because a GPU's memory is taken when it is
+  /// requested.
   int64_t segment_bytes(int64_t wanted) const override {
     constexpr int64_t kMiB = int64_t{1} << 20;
     if (wanted <= kMiB) return 2 * kMiB;
@@ -68,13 +69,14 @@ class StreamMark final : public DeviceMark {
   CudaEvent event_{CudaEvent::WaitedFor::by_host};
 };
 
-/// Shared by captures of this process that are under way on a GPU. Of more GPUs than there ever are, some share a lock.
+/// The lock of a GPU, shared by all captures of this process that are under way on it. Beyond 64 GPUs, some share a
+/// lock.
 std::shared_timed_mutex& captures_on(int gpu) {
   static std::array<std::shared_timed_mutex, 64> locks;
   return locks[static_cast<size_t>(gpu) % locks.size()];
 }
 
-/// The one that the calling thread makes, on a GPU that has its number; there is none where it is -1.
+/// The GPU on which the calling thread is capturing; -1: none.
 thread_local int captured_here = -1;
 
 class Capturing {
@@ -88,11 +90,11 @@ class Capturing {
   std::shared_lock<std::shared_timed_mutex> lock_;
 };
 
-/// The GPU that the calling thread keeps captures off; there is none where it is -1.
+/// The GPU on which the calling thread blocks captures; -1: none.
 thread_local int kept_off_here = -1;
 
-/// While it lives nobody begins a capture on the GPU. It waits for those of other replicas there, which wait for nobody
-/// meanwhile. May be made again by a thread that has one.
+/// While it lives, nobody begins a capture on the GPU. The constructor waits for captures of other replicas there,
+/// which wait for nobody meanwhile. A thread that has one may make another.
 class WithoutCaptures {
  public:
   explicit WithoutCaptures(int gpu) : gpu_(gpu) {
@@ -106,7 +108,7 @@ class WithoutCaptures {
   WithoutCaptures(const WithoutCaptures&) = delete;
   WithoutCaptures& operator=(const WithoutCaptures&) = delete;
 
-  /// False where the calling thread captures itself, or others took too long.
+  /// False if the calling thread is capturing, or if others took too long.
   bool holds() const { return kept_off_here == gpu_; }
 
  private:
@@ -135,7 +137,7 @@ CudaDevice::CudaDevice(DeviceId id, const DeviceOptions& options)
 }
 
 CudaDevice::~CudaDevice() {
-  // Freed memory may still be read by work in flight, and handles of libraries still use the streams.
+  // Work in flight may still read freed memory, and library handles still use the streams.
   cudaSetDevice(id().index);
   cudaStreamSynchronize(compute_.get());
   cudaStreamSynchronize(communication_.get());
@@ -149,7 +151,7 @@ std::shared_ptr<void> CudaDevice::keep_recording_off() {
 }
 
 std::shared_ptr<void> CudaDevice::settle() noexcept {
-  // cudaFree may wait for all of a GPU's work, which spoils what any of its streams captures.
+  // cudaFree may wait for all of a GPU's work, which spoils captures on any of its streams.
   std::shared_ptr<void> settled = keep_recording_off();
   const bool is_over = settled != nullptr && cudaStreamSynchronize(compute_.get()) == cudaSuccess &&
                        cudaStreamSynchronize(communication_.get()) == cudaSuccess;
@@ -166,7 +168,7 @@ int64_t CudaDevice::free_bytes() const {
 void CudaDevice::enter_thread() { cuda_check(cudaSetDevice(id().index), "cudaSetDevice"); }
 
 void CudaDevice::fill_zero(void* memory, int64_t bytes) {
-  if (bytes == 0) return;  // a graph has no node of nothing
+  if (bytes == 0) return;  // a graph can't have a node without bytes
   cuda_check(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream()), "cudaMemsetAsync");
 }
 
@@ -178,15 +180,15 @@ void CudaDevice::copy(void* to, const void* from, int64_t bytes) {
 void CudaDevice::upload(void* to, const void* host, int64_t bytes) {
   if (bytes == 0) return;  // an empty vector on the host has no address
   if (bytes <= UploadRing::kSlotBytes) return uploads_.upload(*this, to, host, bytes);
-  // From pageable memory the runtime returns once the bytes are staged, and waits by itself for what the stream has
-  // been given before; from pinned memory only our wait makes them free.
+  // The runtime returns from a copy of pageable memory once the bytes are staged, and waits by itself for the stream's
+  // earlier work. From pinned memory the bytes are only free after our own wait.
   synchronize();
   cuda_check(cudaMemcpyAsync(to, host, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
   synchronize();
 }
 
 void CudaDevice::download(void* host, const void* from, int64_t bytes) {
-  synchronize();  // as the runtime would by itself, where nobody sees that
+  synchronize();  // the runtime would wait by itself, but nobody could observe that wait
   if (bytes == 0) return;
   cuda_check(cudaMemcpyAsync(host, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
   synchronize();

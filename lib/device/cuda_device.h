@@ -11,17 +11,17 @@
 
 namespace dptrain {
 
-/// One entry of the device list on a GPU. A GPU that stands there twice is two of these, with streams and an allocator
-/// each.
+/// One entry of the device list on a GPU. A GPU that is listed twice is two CudaDevice objects, each with its own
+/// streams and allocator.
 ///
-/// All operators run on one stream, so that a block of memory that is freed and taken again is written only after what
-/// read it. Work on another stream (communication) is tied to it by events.
+/// All operators run on one stream. So when a freed block of memory is taken again, it is written only after the
+/// earlier reads. Events order work on another stream (communication) with it.
 class CudaDevice final : public Device {
  public:
   CudaDevice(DeviceId id, const DeviceOptions& options);
   ~CudaDevice() override;
 
-  /// The device that a tensor of kind `cuda` lies on.
+  /// The CudaDevice behind `device`, which must be of kind `cuda`.
   static CudaDevice& of(Device& device) { return static_cast<CudaDevice&>(device); }
 
   cudaStream_t stream() const { return compute_.get(); }
@@ -37,7 +37,7 @@ class CudaDevice final : public Device {
   void upload(void* to, const void* host, int64_t bytes) override;
   void download(void* host, const void* from, int64_t bytes) override;
   void synchronize() override;
-  /// Ranges of NVTX, as Nsight Systems shows them.
+  /// NVTX ranges, as Nsight Systems shows them.
   void begin_range(const char* name) override;
   void end_range() override;
   std::unique_ptr<HostMemory> host_memory(int64_t bytes) override;
@@ -48,24 +48,24 @@ class CudaDevice final : public Device {
   bool can_record() const override { return records_ && operator_log() == nullptr; }
   std::shared_ptr<void> keep_recording_off() override;
   std::unique_ptr<RecordedWork> record(const std::function<void()>& give) override;
-  /// Whether the calling thread records work of this GPU now.
+  /// Whether the calling thread is recording work of this GPU.
   bool is_recording() const;
 
-  /// Goes on around the host's waits for this device: calls `wait`. For who watches what a process waits for.
+  /// Wraps the host's waits for this device: it must call `wait`. Used to observe what a process waits for.
   using AroundWaits = std::function<void(const std::function<void()>& wait)>;
-  /// From now on, until `around` is gone; beside what does so already.
+  /// Wraps the waits in `around`, too, until `around` is destroyed.
   void surround_waits(std::weak_ptr<const AroundWaits> around);
-  /// Blocks until the event, recorded on a stream of this device, is reached.
+  /// Blocks until the GPU reaches the event, recorded on a stream of this device.
   void wait_for(const CudaEvent& event);
 
  private:
-  /// Blocks until nothing that was given to the device reads memory that has been freed since. False where that can't
-  /// be waited for, or the memory not be given back after it.
+  /// Blocks until no work given to the device can still read freed memory. Returns null if that can't be waited for, or
+  /// if the memory can't be released afterwards.
   std::shared_ptr<void> settle() noexcept;
   void wait(const std::function<void()>& wait);
 
   CudaStream compute_{CudaStream::Priority::normal};
-  /// What other ranks wait for comes before what it hides behind.
+  /// Communication that other ranks wait for goes before the computation that hides it.
   CudaStream communication_{CudaStream::Priority::highest};
   UploadRing uploads_;
   int multiprocessors_ = 0;

@@ -10,18 +10,19 @@ namespace {
 class CudaGraph final : public RecordedWork {
  public:
   CudaGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
-    // What gives the device nothing, as where there are no gradients to complete, needn't be launched.
+    // An empty graph need not be launched, for instance if there are no gradients to complete.
     size_t nodes = 0;
     const cudaError_t counted = cudaGraphGetNodes(graph, nullptr, &nodes);
     if (counted != cudaSuccess) cudaGraphDestroy(graph);
     cuda_check(counted, "cudaGraphGetNodes");
     is_empty_ = nodes == 0;
-    // Nodes keep the priorities of the streams that they were captured from: sums come before what they hide behind.
+    // Nodes keep the priorities of the streams that they were captured from, so sums go before the computation that
+    // hides them.
     const cudaError_t status = cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
     cudaGraphDestroy(graph);
     cuda_check(status, "cudaGraphInstantiate");
     const cudaError_t uploaded = cudaGraphUpload(executable_, stream);
-    // Nobody would, and what it has recorded of NCCL would keep a communicator from ending.
+    // Nobody else would destroy it, and its recorded NCCL work would keep a communicator from ending.
     if (uploaded != cudaSuccess) cudaGraphExecDestroy(executable_);
     cuda_check(uploaded, "cudaGraphUpload");
   }
@@ -48,14 +49,14 @@ std::unique_ptr<RecordedWork> capture_cuda_graph(cudaStream_t stream, const std:
     give();
   } catch (...) {
     if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && graph != nullptr) cudaGraphDestroy(graph);
-    cudaGetLastError();  // a capture that was spoilt isn't an error of the next call
+    cudaGetLastError();  // so that the next call doesn't report the spoilt capture
     throw;
   }
   cuda_check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
   return std::make_unique<CudaGraph>(graph, stream);
 }
 
-// Where the runtime refuses, the call that follows says so.
+// If the runtime refuses, the next call reports it.
 OutsideCapture::OutsideCapture() noexcept { cudaThreadExchangeStreamCaptureMode(&mode_); }
 
 OutsideCapture::~OutsideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }

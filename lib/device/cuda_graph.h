@@ -9,12 +9,12 @@
 
 namespace dptrain {
 
-/// Captures what `give` gives to `stream`, and to streams that join it by events, as one CUDA graph. In thread-local
-/// mode: what other threads do meanwhile is not looked at. Where `give` throws, the capture is ended and forgotten.
+/// Captures what `give` gives to `stream`, and to streams that join it by events, as one CUDA graph. The capture mode
+/// is thread-local, so the calls of other threads don't matter. If `give` throws, the capture is ended and discarded.
 std::unique_ptr<RecordedWork> capture_cuda_graph(cudaStream_t stream, const std::function<void()>& give);
 
-/// Lets the calling thread allocate and free memory although it is capturing, as long as it lives: what it allocates is
-/// kept, and what it does isn't part of the capture.
+/// Lets the calling thread allocate and free memory during a capture, as long as it lives. The memory stays allocated,
+/// and these calls aren't part of the capture.
 class OutsideCapture {
  public:
   OutsideCapture() noexcept;

@@ -22,7 +22,7 @@ void CudaEvent::block(cudaStream_t stream) const {
 bool CudaEvent::done() const {
   const cudaError_t status = cudaEventQuery(event_);
   if (status == cudaErrorNotReady) {
-    cudaGetLastError();  // not an error of the next call
+    cudaGetLastError();  // so that the next call doesn't report it
     return false;
   }
   cuda_check(status, "cudaEventQuery");

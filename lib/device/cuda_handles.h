@@ -6,12 +6,12 @@
 
 namespace dptrain {
 
-/// A point in a stream's work. Move-only; made on the current device; its destructor doesn't throw.
+/// A point in a stream's work. Move-only. Made on the current device.
 class CudaEvent {
  public:
   enum class WaitedFor {
-    between_streams,  ///< or asked for: the GPU need not tell the host
-    by_host,          ///< which sleeps meanwhile
+    between_streams,  ///< or queried: the GPU need not notify the host
+    by_host,          ///< the host sleeps while it waits
   };
   CudaEvent() : CudaEvent(WaitedFor::between_streams) {}
   explicit CudaEvent(WaitedFor waited_for);
@@ -23,10 +23,10 @@ class CudaEvent {
   }
 
   void record(cudaStream_t stream);
-  /// What is given to `stream` from here on waits for the recorded point; the host doesn't.
+  /// Makes later work on `stream` wait for the recorded point. The host doesn't wait.
   void block(cudaStream_t stream) const;
   bool done() const;
-  /// Blocks the host; without spinning where the event was made to be waited for by it.
+  /// Blocks the host. It sleeps, without spinning, if the event was made with `by_host`.
   void synchronize() const;
 
  private:
@@ -43,7 +43,7 @@ class CudaTimer {
 
   void start(cudaStream_t stream);
   void stop(cudaStream_t stream);
-  /// Between the two. Blocks until both are reached.
+  /// The time between the two points. Blocks until both are reached.
   float milliseconds() const;
 
  private:
@@ -51,11 +51,11 @@ class CudaTimer {
   cudaEvent_t end_ = nullptr;
 };
 
-/// A queue of work that doesn't wait for the default stream. Move-only, made on the current device.
+/// A queue of work that doesn't wait for the default stream. Move-only. Made on the current device.
 class CudaStream {
  public:
   enum class Priority { normal, highest };
-  /// Blocks of a kernel on a stream of higher priority come before those of others that don't run yet.
+  /// Blocks of kernels on a stream of higher priority start before waiting blocks of other streams.
   explicit CudaStream(Priority priority);
   ~CudaStream();
   CudaStream(CudaStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}

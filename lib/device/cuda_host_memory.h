@@ -10,20 +10,20 @@ namespace dptrain {
 
 class CudaDevice;
 
-/// Pinned memory, which the GPU reads and writes by itself.
+/// Pinned memory, which the GPU reads and writes directly.
 class PinnedMemory final : public HostMemory {
  public:
   explicit PinnedMemory(int64_t bytes);
   ~PinnedMemory() override;
 };
 
-/// Small copies to a GPU for which nobody waits: the bytes go through one of a few pinned slots, which is used again
-/// once its copy is done. Used by the device's rank thread.
+/// Makes small copies to a GPU without waiting for them. The bytes go through one of a few pinned slots, which is
+/// reused once its copy is done. Used by the device's rank thread.
 class UploadRing {
  public:
   static constexpr int64_t kSlotBytes = int64_t{256} << 10;
 
-  /// `device`: whose ring it is. `bytes`: at most kSlotBytes. Blocks only where all slots are in use.
+  /// `device` is the ring's device. `bytes` is at most kSlotBytes. Blocks only if all slots are in use.
   void upload(CudaDevice& device, void* to, const void* host, int64_t bytes);
 
  private:

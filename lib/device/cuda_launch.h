@@ -8,7 +8,8 @@
 
 namespace dptrain {
 
-/// Gives kernel(arguments...) to the stream. Throws 71, naming the kernel, where it is refused. For .cu files only.
+/// Launches kernel(arguments...) on the stream. Throws an error with exit code 71 that names the kernel if the launch
+/// is refused. For .cu files only.
 template <class... Parameters, class... Arguments>
 void launch_kernel(const char* name, cudaStream_t stream, dim3 grid, dim3 block, void (*kernel)(Parameters...),
                    Arguments&&... arguments) {

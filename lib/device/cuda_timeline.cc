@@ -16,7 +16,7 @@ int64_t CudaTimeline::mark(bool stays) {
   try {
     stamp_clock(place(number), stream_);
   } catch (const Error&) {
-    // The device has failed, or the recording: the next call says so. A span may end while that error is on its way.
+    // The device or the recording has failed, and the next call reports it. A span may end while that error propagates.
     return kNone;
   }
   if (stays)

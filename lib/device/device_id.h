@@ -5,11 +5,11 @@
 
 namespace dptrain {
 
-/// `cpu` is a logical worker with its share of the cores, `cuda` a GPU. Either may stand for one that isn't there, and
-/// compute nothing (meta_device.h).
+/// The kind of a device: `cpu` is a CPU worker with its share of the cores, `cuda` a GPU. A device of either kind may
+/// also stand for one that is missing and compute nothing (meta_device.h).
 enum class DeviceKind { cpu, cuda };
 
-/// What a user calls a device: "cpu:0", "cuda:1".
+/// A device's name as users write it: "cpu:0", "cuda:1".
 struct DeviceId {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;

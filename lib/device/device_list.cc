@@ -14,7 +14,7 @@
 namespace dptrain {
 namespace {
 
-/// Far over what a machine has: a slip of the keys is told as one.
+/// Far more devices than any machine has. A larger number is reported as a typing error.
 constexpr int kLargestNumber = 4096;
 
 std::optional<int> small_number(std::string_view digits) {
@@ -26,7 +26,7 @@ std::optional<int> small_number(std::string_view digits) {
   return value;
 }
 
-/// What a wrong item may have been meant as: of `gpu:0`, `CPU:1`, `cpu` and `cpu:3-1`; "" of others.
+/// Guesses what a wrong item was meant to be, for `gpu:0`, `CPU:1`, `cpu` and `cpu:3-1`; "" for all other items.
 std::string meant_item(std::string_view item) {
   const auto colon = item.find(':');
   std::string kind = lower_case(item.substr(0, colon));

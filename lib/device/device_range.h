@@ -4,7 +4,7 @@
 
 namespace dptrain {
 
-/// A range in a profiler's timeline, as long as it lives.
+/// A range in a profiler's timeline, for as long as the object lives.
 class DeviceRange {
  public:
   DeviceRange(Device& device, const char* name) : device_(device) { device_.begin_range(name); }

@@ -6,8 +6,8 @@
 
 namespace dptrain {
 
-/// The number behind a name that a line of a file begins with, as those in which Linux tells of itself; 0 where there
-/// is none.
+/// Finds a line of the file that begins with `name`, and returns the number behind it; 0 if there is none. Linux writes
+/// files in /proc and control groups this way.
 int64_t number_behind(std::string_view name, const std::filesystem::path& file);
 
 }  // namespace dptrain

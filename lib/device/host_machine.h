@@ -5,27 +5,29 @@
 
 namespace dptrain {
 
-/// Bytes of memory that processes of this machine may take: all that it has, or what a container or a job of a batch
-/// system is limited to (control_groups.h).
+/// Bytes of memory that processes of this machine may take. This is all memory of the machine, or the limit of a
+/// container or of a batch system's job (control_groups.h).
 int64_t host_memory_bytes();
 
-/// Those of them that can be taken now without others giving up theirs: files that are only cached count as free.
+/// Bytes of memory that can be taken now without other processes giving up theirs. Files that are only cached count as
+/// free.
 int64_t available_memory_bytes();
 
-/// What CPU workers take at most of so much memory: a sixteenth is left for data, libraries and the kernel's tables.
+/// The most memory, out of `bytes`, that CPU workers take. A sixteenth is left for data, libraries and the kernel's
+/// tables.
 inline int64_t most_of_workers(int64_t bytes) { return bytes - bytes / 16; }
 
-/// What this process has of it now, but for files and what it shares with others.
+/// Bytes of memory that this process has now, without files and without what it shares with other processes.
 int64_t resident_bytes();
 
-/// Cores that a process, by default this one, may run on: its affinity mask, not the machine's count.
+/// Cores that a process may run on, by its affinity mask; by default this process. This isn't the machine's count.
 int cores_of_mask(int process = 0);
 
-/// Cores that this process has the time of: those of its mask, or fewer where a quota of CPU time, as a container's, is
-/// less.
+/// Cores whose time this process has: those of its mask, or fewer if a quota of CPU time, such as a container's, is
+/// smaller.
 int usable_cores();
 
-/// "Intel(R) Xeon(R) Processor", from /proc/cpuinfo; "unknown" where it doesn't say.
+/// The CPU's model, such as "Intel(R) Xeon(R) Processor", from /proc/cpuinfo; "unknown" if it is missing there.
 std::string cpu_model_name();
 
 }  // namespace dptrain

@@ -28,7 +28,7 @@ bool MemoryArena::take_segment(int64_t bytes) {
 
 MemoryArena::Free::iterator MemoryArena::find_free(int64_t bytes) const {
   auto block = free_.begin();
-  // To the first that is large enough in this segment, or else to the smallest of the next one.
+  // Go to the first block that is large enough in this segment, or else to the smallest one of the next segment.
   while (block != free_.end() && std::get<1>(*block) < bytes)
     block = free_.lower_bound({std::get<0>(*block), bytes, nullptr});
   return block;

@@ -6,7 +6,7 @@
 
 namespace dptrain {
 
-/// What a piece of device memory holds. Every allocation names one, and every device counts them apart.
+/// What a piece of device memory holds. Every allocation names one purpose, and every device counts them separately.
 enum class MemoryPurpose { weights, gradients, optimizer, activations, workspace, communication };
 
 inline constexpr std::array<MemoryPurpose, 6> kMemoryPurposes = {

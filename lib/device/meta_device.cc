@@ -12,8 +12,8 @@
 namespace dptrain {
 namespace {
 
-/// Address space. Pages that nobody touches take no memory; the few that an operator's code outside its loops reads or
-/// writes do.
+/// Address space only. Pages that nobody touches take no memory. A few pages do, because code of operators outside
+/// their loops reads or writes them.
 class AddressSpace final : public MemorySource {
  public:
   explicit AddressSpace(DeviceKind kind) : alignment_(kind == DeviceKind::cpu ? 64 : 256) {}
@@ -24,7 +24,7 @@ class AddressSpace final : public MemorySource {
     return memory == MAP_FAILED ? nullptr : memory;
   }
   void give_back(void* memory, int64_t bytes) noexcept override { ::munmap(memory, static_cast<size_t>(bytes)); }
-  /// As the devices' own sources align, whose multiples are what is counted.
+  /// The real devices' alignment. Sizes count in multiples of it.
   int64_t alignment() const override { return alignment_; }
   int64_t segment_bytes(int64_t wanted) const override { return std::max(wanted, int64_t{1} << 30); }
 
@@ -40,14 +40,14 @@ class Zeros final : public HostMemory {
   std::vector<std::byte> bytes_;
 };
 
-/// What is logged is done when the call returns.
+/// A mark that needs no wait: work is logged when the call returns.
 class NoMark final : public DeviceMark {
  public:
   void set() override {}
   void wait() override {}
 };
 
-/// Far enough apart that what has an operator in it is no moment, and is shown.
+/// A unit large enough that a span with an operator in it isn't empty, and is drawn.
 using LoggedOperators = std::chrono::milliseconds;
 
 class LoggedTimeline final : public Timeline {
@@ -65,7 +65,7 @@ class LoggedTimeline final : public Timeline {
   OperatorLog& log_;
 };
 
-/// It was logged as it was recorded.
+/// Does nothing: the work was logged when it was recorded.
 class LoggedWork final : public RecordedWork {
  public:
   void run() override {}
@@ -84,7 +84,7 @@ int64_t MetaDevice::logged_operators(Clock::time_point moment) {
   return std::chrono::duration_cast<LoggedOperators>(moment.time_since_epoch()).count();
 }
 
-// oneDNN's primitives are made for so many threads, and ask for as much workspace.
+// oneDNN's primitives are made for this many threads, and their workspace depends on it.
 void MetaDevice::enter_thread() { omp_set_num_threads(threads()); }
 
 void MetaDevice::fill_zero(void*, int64_t bytes) { operator_log()->add("fill_zero", bytes); }

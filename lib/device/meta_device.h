@@ -10,21 +10,21 @@
 
 namespace dptrain {
 
-/// Stands for a device of its id's kind and computes nothing: its memory is address space that no operator touches, its
-/// allocator counts as that of the device would, and its operators are logged instead of being done. What is read from
-/// it are zeros. Recorded work is done, that is logged, once as it is recorded.
+/// Stands for a device of its id's kind and computes nothing. Its memory is address space that no operator touches, and
+/// its allocator counts as that of the real device would. Its operators are logged instead of run. Reading from it
+/// gives zeros. Recorded work is logged once, while it is recorded.
 ///
-/// A CPU worker's operators run as they do on one up to the loops over their elements (parallel_for.h) and the calls of
-/// oneDNN, so they take the same memory. A GPU's take what a CPU worker's would in the GPU's layouts: all but workspace
-/// is as it is there.
+/// A CPU worker's operators run as usual up to the loops over their elements (parallel_for.h) and the calls of oneDNN,
+/// so they take the same memory. A GPU's operators take what a CPU worker's would take with the GPU's layouts. All of
+/// their memory is as on a real GPU, except the workspace.
 class MetaDevice final : public Device {
  public:
   MetaDevice(const DeviceId& id, const DeviceOptions& options);
   ~MetaDevice() override;
 
-  /// Its moments are numbers of operators, see `logged_operators`.
+  /// Makes a timeline whose moments are numbers of operators; see `logged_operators`.
   std::unique_ptr<Timeline> make_timeline() override;
-  /// How many operators the device had logged since its log was cleared, by a moment of its timeline.
+  /// How many operators the device had logged since its log was cleared, at a moment of its timeline.
   static int64_t logged_operators(Clock::time_point moment);
 
   int64_t free_bytes() const override { return std::numeric_limits<int64_t>::max(); }

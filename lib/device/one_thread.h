@@ -2,8 +2,8 @@
 
 namespace dptrain {
 
-/// While it lives, libraries that ask OpenMP for threads get one on the calling thread: for work that is shared out by
-/// parallel_for in parts of a fixed size, so that its bits don't depend on the number of threads.
+/// While it lives, libraries that ask OpenMP for threads get one on the calling thread. Used for work that parallel_for
+/// divides into parts of a fixed size, so that its bits don't depend on the number of threads.
 class OneThread {
  public:
   OneThread();

@@ -6,7 +6,8 @@
 
 namespace dptrain {
 
-/// A GPU of this machine. Throws 71 where it can't be used, or where CUDA isn't built in, naming the CMake option.
+/// Opens a GPU of this machine. Throws an error with exit code 71 if the GPU can't be used. The error names the CMake
+/// option if CUDA isn't built in.
 std::unique_ptr<Device> open_cuda_device(const DeviceId& id, const DeviceOptions& options);
 
 }  // namespace dptrain

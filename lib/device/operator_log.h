@@ -8,37 +8,39 @@
 
 namespace dptrain {
 
-/// What one call of an operator costs any device that computes it and, on a device that does, how it was done.
+/// The cost of one call of an operator, the same on every device. On a device that computes, also how the call was
+/// done.
 struct OperatorCost {
-  std::string name;  ///< "conv2d backward weights"
-  double flops = 0;  ///< of products: a multiplication and an addition are two; 0 of operators that only go over memory
-  int64_t bytes = 0;          ///< of the tensors that it is given, and of the memory that it leaves taken: its results
+  std::string name;           ///< "conv2d backward weights"
+  double flops = 0;           ///< of products: a multiplication and an addition are two; 0 without products
+  int64_t bytes = 0;          ///< of the tensors that it is given, and of its results
   std::string operands = {};  ///< shapes of the tensors that it is given, "[64, 1, 28, 28] [20, 1, 5, 5]"
-  int64_t held_bytes = 0;     ///< that the device's tensors take at its end; 0: not known
-  // On devices that compute:
-  std::string way = {};  ///< the algorithm, of operators that have several: "winograd"
-  double seconds = 0;    ///< with the operators inside
-  bool inside = false;   ///< begun before another had ended
+  int64_t held_bytes = 0;     ///< that the device's tensors take at its end; 0: unknown
+  // Only on devices that compute:
+  std::string way = {};  ///< the algorithm, for operators that have several: "winograd"
+  double seconds = 0;    ///< including the operators inside it
+  bool inside = false;   ///< it began before another one had ended
 };
 
-/// The operators that a device has been given, in order. Threads may log at once, where ways, times and what is inside
-/// what aren't asked for; costs are read while none does.
+/// The operators that a device has been given, in order. Several threads may log at once, unless ways, times or nesting
+/// are needed. Costs must only be read while no thread logs.
 class OperatorLog {
  public:
-  /// The operator that begins next is given this memory, a tensor's of that shape. Said more than once it counts once.
+  /// Notes that the next operator uses this memory, a tensor of that shape. The same memory counts once per operator.
   void touches(const void* memory, int64_t bytes, std::string_view shape = {});
-  /// The operator that begins next computes so much.
+  /// Notes that the next operator computes `flops`.
   void multiplies(double flops);
-  /// The innermost operator that has begun and not ended is done in this way.
+  /// Notes the algorithm of the innermost operator that has begun and not ended.
   void goes_by(std::string_view way);
-  /// One that is done within, or between, others.
+  /// Adds an operator that runs inside, or between, others.
   void add(std::string_view name, int64_t bytes);
-  /// Returns its number. Operators may be made of others, which begin and end in between.
+  /// Begins an operator and returns its number. Operators may contain others, which begin and end in between.
   size_t begin(std::string_view name);
-  /// `held_bytes`: that the device's tensors took before it began, and take now.
+  /// Ends an operator. `held_bytes_before` and `held_bytes` are the bytes of the device's tensors before it began and
+  /// now.
   void end(size_t number, int64_t held_bytes_before, int64_t held_bytes, double seconds = 0);
 
-  /// How many have begun.
+  /// How many operators have begun.
   size_t size();
   const std::vector<OperatorCost>& costs() const { return costs_; }
   void clear();

@@ -6,9 +6,9 @@
 
 namespace dptrain {
 
-/// Calls body(i) for every i in [0, count), shared out over the device's CPU threads in contiguous parts. Which thread
-/// runs an index must not matter to the result: sums are kept per index and folded in index order afterwards. On a
-/// device that computes nothing, nothing is called.
+/// Calls body(i) for every i in [0, count), divided among the device's CPU threads in contiguous parts. The result must
+/// not depend on which thread runs an index: keep sums per index and add them in index order afterwards. Calls nothing
+/// on a device that computes nothing.
 template <class Body>
 void parallel_for(const Device& device, int64_t count, const Body& body) {
   if (!device.computes()) return;
@@ -21,7 +21,7 @@ void parallel_for(const Device& device, int64_t count, const Body& body) {
   for (int64_t i = 0; i < count; ++i) body(i);
 }
 
-/// The same for a few long units of unequal cost: a thread that is done with one takes the next.
+/// Does the same for a few long units of unequal cost. A thread that has finished one takes the next.
 template <class Body>
 void parallel_units(const Device& device, int64_t count, const Body& body) {
   if (!device.computes()) return;
@@ -34,8 +34,8 @@ void parallel_units(const Device& device, int64_t count, const Body& body) {
   for (int64_t i = 0; i < count; ++i) body(i);
 }
 
-/// Calls body(part, begin, end) for parts of [0, count) of at least `grain` elements, every part but the last a
-/// multiple of it. There are no more parts than the device has threads, numbered from 0.
+/// Calls body(part, begin, end) for parts of [0, count) of at least `grain` elements. Every part except the last is a
+/// multiple of `grain`. Parts are numbered from 0, and there are at most as many as the device has threads.
 template <class Body>
 void parallel_parts(const Device& device, int64_t count, int64_t grain, const Body& body) {
   const int64_t grains = (count + grain - 1) / grain;
@@ -47,7 +47,7 @@ void parallel_parts(const Device& device, int64_t count, int64_t grain, const Bo
   });
 }
 
-/// The same for a body that is the same for every part: body(begin, end).
+/// Does the same for a body that doesn't need the part's number: body(begin, end).
 template <class Body>
 void parallel_ranges(const Device& device, int64_t count, int64_t grain, const Body& body) {
   parallel_parts(device, count, grain, [&](int64_t, int64_t begin, int64_t end) { body(begin, end); });

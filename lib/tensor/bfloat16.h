@@ -4,7 +4,7 @@
 
 namespace dptrain {
 
-/// A bf16 number as it lies in a host's memory: the upper half of an f32.
+/// A bf16 number as stored in host memory: the upper half of an f32.
 struct Bfloat16 {
   uint16_t bits;
 };

@@ -7,11 +7,11 @@
 
 namespace dptrain {
 
-/// f16 is computed with on GPUs only.
+/// An element type. Only GPUs compute with f16.
 enum class DType : uint8_t { f32, f64, bf16, f16, i32, i64, u8 };
 
 int64_t dtype_bytes(DType dtype);
-/// "f32", as messages and collectives name it.
+/// The name in messages and collectives, such as "f32".
 std::string_view dtype_name(DType dtype);
 
 template <class T>

@@ -6,7 +6,7 @@
 
 namespace dptrain {
 
-/// An IEEE half-precision number as it lies in a host's memory: 5 bits of exponent, 10 of mantissa.
+/// An IEEE half-precision number as stored in host memory: 5 bits of exponent, 10 of mantissa.
 struct Float16 {
   uint16_t bits;
 };

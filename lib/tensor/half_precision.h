@@ -5,13 +5,13 @@
 #include "tensor/bfloat16.h"
 #include "tensor/float16.h"
 
-// Between numbers of 16 bits and f32, one at a time, for files that aren't compiled for each instruction set. Rounded
-// to nearest, ties to even; what lies past the largest number becomes infinite, and a NaN stays one. Nothing branches,
-// and what is compared has a sign, so that a loop over them becomes vectors on any CPU.
+// Conversions between 16-bit numbers and f32, one at a time, for files that aren't compiled for each instruction set.
+// Rounding is to nearest, ties to even. Values past the largest number become infinite, and a NaN stays one. There are
+// no branches, and comparisons use signed integers, so that a loop over these functions is vectorized on any CPU.
 
 namespace dptrain {
 
-/// Without a branch, which a compiler may make of ?: where one of the two is a float's.
+/// Selects without a branch. A compiler may make a branch of ?: if one of the two comes from a float.
 inline int32_t bits_where(bool condition, int32_t bits, int32_t otherwise) {
   const int32_t mask = -static_cast<int32_t>(condition);
   return (bits & mask) | (otherwise & ~mask);
@@ -22,7 +22,7 @@ inline float widened(Bfloat16 x) { return __builtin_bit_cast(float, static_cast<
 inline float widened(Float16 x) {
   const int32_t magnitude = (x.bits & 0x7fff) << 13;
   const uint32_t sign = static_cast<uint32_t>(x.bits & 0x8000) << 16;
-  // f32's exponent counts from 112 more. Multiplying brings subnormal numbers along, too.
+  // f32's exponent bias is 112 larger. Multiplying also converts subnormal numbers.
   const float value = __builtin_bit_cast(float, magnitude) * 0x1p112f;
   const int32_t bits = bits_where(magnitude < 0x7c00 << 13, __builtin_bit_cast(int32_t, value), magnitude | 0x7f800000);
   return __builtin_bit_cast(float, static_cast<uint32_t>(bits) | sign);
@@ -41,7 +41,7 @@ inline Bfloat16 rounded_to<Bfloat16>(float x) {
 template <>
 inline Float16 rounded_to<Float16>(float x) {
   const int32_t bits = __builtin_bit_cast(int32_t, x), magnitude = bits & 0x7fffffff;
-  // Under 2^-14 numbers are 2^-24 apart, as they are from 1/2 on in f32: its addition rounds.
+  // Below 2^-14 numbers are 2^-24 apart, as in f32 from 1/2 on. So the addition rounds.
   const int32_t small = __builtin_bit_cast(int32_t, __builtin_bit_cast(float, magnitude) + 0.5f) - 0x3f000000;
   const int32_t normal = (magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13;
   int32_t half = bits_where(magnitude < 0x38800000, small, normal);

@@ -4,15 +4,16 @@
 
 namespace dptrain {
 
-/// In what a model computes. Weights, their gradients, optimizer state, batch statistics and losses are f32 in all.
+/// The number formats that a model computes in. Weights, their gradients, optimizer state, batch statistics and losses
+/// are always f32.
 enum class Precision {
   fp32,  ///< true f32
-  tf32,  ///< f32 in memory; products round their inputs to 10 bits of mantissa. GPUs alone
+  tf32,  ///< f32 in memory; products round their inputs to 10 bits of mantissa. GPUs only
   bf16,  ///< activations and a copy of the weights with f32's range and 7 bits of mantissa
-  fp16,  ///< the same with 10 bits of mantissa and a small range: losses are scaled. GPUs alone
+  fp16,  ///< as bf16, with 10 bits of mantissa and a small range: losses are scaled. GPUs only
 };
 
-/// As configurations name it.
+/// The name in configs.
 constexpr const char* precision_name(Precision precision) {
   switch (precision) {
     case Precision::tf32: return "tf32";

@@ -24,7 +24,7 @@ class Shape {
   std::span<const int64_t> dimensions() const { return {dimensions_.data(), static_cast<size_t>(rank_)}; }
   /// The same shape with dimension 0 replaced: a part of the samples.
   Shape with_first(int64_t size) const;
-  /// "[64, 20, 24, 24]"
+  /// The shape as text: "[64, 20, 24, 24]".
   std::string text() const;
 
   friend bool operator==(const Shape& a, const Shape& b);

@@ -19,15 +19,15 @@ struct TensorOptions {
   MemoryPurpose purpose = MemoryPurpose::activations;
 };
 
-/// A buffer of a device with a shape, an element type and a layout. Copying one shares the memory; so do views.
+/// A buffer of a device with a shape, an element type and a layout. Copies and views share the memory.
 class Tensor {
  public:
-  /// Nothing: `defined()` is false.
+  /// An undefined tensor: `defined()` is false.
   Tensor() = default;
-  /// Memory with whatever it holds. Throws 71 where the device has none left.
+  /// Makes a tensor whose content is undefined. Throws an error with exit code 71 if the device is out of memory.
   static Tensor empty(Device& device, const Shape& shape, const TensorOptions& options = {});
   static Tensor zeros(Device& device, const Shape& shape, const TensorOptions& options = {});
-  /// A plain f32 tensor with these values.
+  /// Makes a plain f32 tensor with these values.
   static Tensor from(Device& device, const Shape& shape, std::span<const float> values,
                      MemoryPurpose purpose = MemoryPurpose::activations);
 
@@ -47,37 +47,42 @@ class Tensor {
     check_dtype(dtype_of<T>());
     return reinterpret_cast<T*>(raw());
   }
-  /// The first element of whatever type it is.
+  /// The first element, as untyped bytes.
   std::byte* raw() const { return static_cast<std::byte*>(storage_->data()) + offset_bytes_; }
 
-  /// Whether no other tensor shares the memory, so that changing it in place surprises nobody.
+  /// Whether no other tensor shares the memory, so that it may be changed in place.
   bool is_unique() const { return holders() == 1; }
-  /// Tensors that share the memory, this one included.
+  /// How many tensors share the memory, this one included.
   int64_t holders() const { return storage_.use_count(); }
   bool shares_memory_with(const Tensor& other) const { return storage_ == other.storage_; }
 
-  /// The same memory as another device that reads and writes it sees it: one core of its CPU worker, or the worker.
+  /// Views the memory as memory of another device that can read and write it: one core of the tensor's CPU worker, or
+  /// the whole worker.
   Tensor seen_from(Device& device) const;
-  /// The same memory, which may be given back meanwhile: that of recorded work, which goes on using it.
+  /// Views the memory without keeping it alive. For recorded work, which goes on using memory that was freed.
   Tensor borrowed() const;
-  /// The same memory, plain, under another shape; of plain tensors, and of nhwc ones of 1x1, which lie alike.
+  /// Views the memory with another shape, as a plain tensor. For plain tensors, and for nhwc tensors of 1x1 images,
+  /// whose elements are in the same order.
   Tensor reshaped(const Shape& shape) const;
-  /// Samples [begin, end) of dimension 0, in any layout; of weights in blocks `begin` is a block's first.
+  /// Views samples [begin, end) of dimension 0, in any layout. For weights in blocks, `begin` must be the first of a
+  /// block.
   Tensor samples(int64_t begin, int64_t end) const;
-  /// `shape` elements of a flat plain tensor from element `offset` on, in `layout`: how parameters lie in one buffer.
+  /// Views `shape` elements of a flat plain tensor, from element `offset_elements` on, in `layout`. Parameters that
+  /// share one buffer are such views.
   Tensor window(int64_t offset_elements, const Shape& shape, Layout layout) const;
 
-  /// The same memory as plain u8 [bytes()]; plain tensors only.
+  /// Views the memory as plain u8 [bytes()]. For plain tensors only.
   Tensor as_bytes() const;
-  /// `shape` elements of another type from byte `offset` on of a plain u8 tensor: how unlike values lie in one block.
+  /// Views `shape` elements of another type in a plain u8 tensor, from byte `offset_bytes` on. Lets different values
+  /// share one block.
   Tensor part(int64_t offset_bytes, DType dtype, const Shape& shape) const;
 
   void fill_zero() const;
   /// Copies all bytes from a tensor of the same type, shape and layout, on this device or another CPU device.
   void copy_from(const Tensor& other) const;
-  /// The logical values in plain order. For tests, checkpoints and messages; f32, plain layout.
+  /// The logical values in plain order, for tests, checkpoints and messages. For f32 in plain layout.
   std::vector<float> values() const;
-  /// "f32 [64, 1, 28, 28] nhwc on cpu:0"
+  /// A description: "f32 [64, 1, 28, 28] nhwc on cpu:0".
   std::string text() const;
 
  private:

@@ -4,13 +4,13 @@
 
 namespace dptrain {
 
-/// What a tensor is like, without its memory: all that some backward functions need to know of a value.
+/// A tensor's properties without its memory. Some backward functions need to know no more of a value.
 struct TensorForm {
-  /// Not explicit: a tensor serves wherever its form is enough.
+  /// Not explicit, so that a tensor can be passed wherever its form is enough.
   TensorForm(const Tensor& tensor)
       : device(tensor.device()), shape(tensor.shape()), dtype(tensor.dtype()), layout(tensor.layout()) {}
 
-  /// A tensor of this form, with whatever its memory holds.
+  /// Makes a tensor of this form. Its content is undefined.
   Tensor empty() const { return Tensor::empty(device, shape, {.dtype = dtype, .layout = layout}); }
 
   Device& device;
