@@ -1,4 +1,4 @@
-# Everything from the distribution's packages. scripts/setup.sh installs what is missing.
+# All dependencies come from the distribution's packages. scripts/setup.sh installs those that are missing.
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(fmt REQUIRED)
@@ -22,8 +22,8 @@ if(NOT OPENSSL_FOUND)
   message(FATAL_ERROR "OpenSSL was not found; install libssl-dev (scripts/setup.sh does), or name its place with -DOPENSSL_ROOT_DIR")
 endif()
 
-# oneDNN's own CMake package insists on OpenCL's headers, which its CPU engine never needs and which the distribution's
-# package only recommends. The header and the library are enough.
+# oneDNN's own CMake package requires OpenCL's headers. Its CPU engine never needs them, and the distribution's package only
+# recommends them. The header and the library are enough.
 find_path(DPTRAIN_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp)
 find_library(DPTRAIN_DNNL_LIBRARY dnnl)
 if(NOT DPTRAIN_DNNL_INCLUDE OR NOT DPTRAIN_DNNL_LIBRARY)
@@ -36,7 +36,7 @@ if(NOT TARGET DNNL::dnnl)
 endif()
 mark_as_advanced(DPTRAIN_DNNL_INCLUDE DPTRAIN_DNNL_LIBRARY)
 
-# SentencePiece has no CMake package. It comes as two libraries, one of which trains.
+# SentencePiece has no CMake package. It has two libraries; one of them is for training.
 find_path(DPTRAIN_SENTENCEPIECE_INCLUDE sentencepiece_trainer.h)
 find_library(DPTRAIN_SENTENCEPIECE_LIBRARY sentencepiece)
 find_library(DPTRAIN_SENTENCEPIECE_TRAIN_LIBRARY sentencepiece_train)
@@ -49,7 +49,7 @@ target_link_libraries(dptrain_sentencepiece INTERFACE
   "${DPTRAIN_SENTENCEPIECE_TRAIN_LIBRARY}" "${DPTRAIN_SENTENCEPIECE_LIBRARY}")
 mark_as_advanced(DPTRAIN_SENTENCEPIECE_INCLUDE DPTRAIN_SENTENCEPIECE_LIBRARY DPTRAIN_SENTENCEPIECE_TRAIN_LIBRARY)
 
-# yaml-cpp 0.7 exports the bare name, later ones a namespaced target.
+# yaml-cpp 0.7 exports a target without a namespace, later versions one with a namespace.
 if(NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
 endif()
@@ -72,7 +72,7 @@ set(cuda_found FALSE)
 if(NOT DPTRAIN_CUDA STREQUAL "OFF")
   find_package(CUDAToolkit QUIET)
   if(DPTRAIN_CUDA STREQUAL "SIMULATED")
-    # The toolkit's headers alone.
+    # Only the toolkit's headers are needed.
     set(cuda_found ${CUDAToolkit_FOUND})
   elseif(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE AND TARGET CUDA::cudart_static)
     find_path(DPTRAIN_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
@@ -85,7 +85,7 @@ if(NOT DPTRAIN_CUDA STREQUAL "OFF")
   endif()
 endif()
 dptrain_find_optional(CUDA cuda_found "install the CUDA Toolkit (nvcc, cudart, cuBLAS) and cuDNN 9, then run scripts/setup.sh for cuDNN's frontend headers")
-# What files with "cuda" in their names link to: the device floor, and the operators.
+# The libraries for files with "cuda" in their names: those of the device floor, and those of the operators.
 set(DPTRAIN_CUDA_RUNTIME)
 set(DPTRAIN_CUDA_OPERATORS)
 if(DPTRAIN_WITH_CUDA AND DPTRAIN_CUDA STREQUAL "SIMULATED")
@@ -95,7 +95,7 @@ if(DPTRAIN_WITH_CUDA AND DPTRAIN_CUDA STREQUAL "SIMULATED")
 elseif(DPTRAIN_WITH_CUDA)
   set(DPTRAIN_CUDA_RUNTIME CUDA::cudart_static)
   set(DPTRAIN_CUDA_OPERATORS CUDA::cudart_static dptrain_cudnn)
-  # Loaded by the first GPU that multiplies: lib/ops/cublaslt_library_cuda.cc.
+  # The library is loaded by the first GPU that multiplies: lib/ops/cublaslt_library_cuda.cc.
   get_target_property(cublaslt CUDA::cublasLt IMPORTED_LOCATION)
   cmake_path(GET cublaslt PARENT_PATH DPTRAIN_CUBLASLT_FOLDER)
   set(DPTRAIN_CUBLASLT_NAME "libcublasLt.so.${CUDAToolkit_VERSION_MAJOR}")
@@ -104,7 +104,7 @@ elseif(DPTRAIN_WITH_CUDA)
   enable_language(CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 doesn't know how to ask nvcc 13 for C++20
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 can't pass C++20 to nvcc 13
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
   endif()
@@ -134,7 +134,7 @@ endif()
 
 set(mpi_found FALSE)
 if(NOT DPTRAIN_MPI STREQUAL "OFF")
-  set(MPI_CXX_SKIP_MPICXX ON)  # the C interface; MPI's own C++ bindings are gone since MPI 3
+  set(MPI_CXX_SKIP_MPICXX ON)  # only the C interface is used; MPI 3 removed the C++ bindings
   find_package(MPI QUIET COMPONENTS CXX)
   if(MPI_CXX_FOUND)
     set(mpi_found TRUE)

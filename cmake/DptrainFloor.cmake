@@ -1,9 +1,10 @@
 # dptrain_floor(<name> [FLOORS lower floors...] [VENDOR private libraries...] [EXCLUDE file patterns...])
-# One static library a folder of lib/. Its sources are all *.cc and *.cu files of the folder but the excluded ones, so adding an
-# operator or a model touches no build file.
+# Makes one static library from a folder of lib/. Its sources are all *.cc and *.cu files of the folder except the excluded
+# ones, so a new operator or model needs no change of a build file.
 #
-# An optional part (CUDA, NCCL, MPI) is told by a file's name: one with "cuda" in it is compiled where CUDA is built in; of
-# those, one that ends in "_absent.cc" where it is not. CUDA_VENDOR is what CUDA files link to, MPI_VENDOR those of MPI.
+# An optional part (CUDA, NCCL, MPI) is recognized by the name of a file. For example, a file with "cuda" in its name is
+# compiled only with CUDA; one that also ends in "_absent.cc" only without CUDA. CUDA_VENDOR and MPI_VENDOR are the libraries
+# that files of CUDA and MPI link to.
 function(dptrain_floor name)
   cmake_parse_arguments(floor "" "" "FLOORS;VENDOR;CUDA_VENDOR;MPI_VENDOR;EXCLUDE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/lib/${name}/*.cc" "${CMAKE_SOURCE_DIR}/lib/${name}/*.cu")
@@ -28,7 +29,8 @@ function(dptrain_floor name)
     endif()
   endforeach()
   add_library(dptrain_${name} STATIC ${sources})
-  # Operators are short, and several of one name stand beside each other there, one for each kind of device.
+  # These two floors aren't united: operators are short, and several with the same name are next to each other, one for each
+  # kind of device.
   if(NOT name STREQUAL "ops" AND NOT name STREQUAL "device")
     dptrain_unite(dptrain_${name})
   endif()

@@ -1,5 +1,5 @@
-# What a user may switch. AUTO takes a part where the machine has it; ON insists on it; OFF leaves it out. CUDA may be
-# SIMULATED too: the CUDA sources compiled for a GPU in software, so that tests run them without one.
+# Options for users. AUTO builds a part if the machine has it; ON requires it; OFF leaves it out. CUDA may also be SIMULATED:
+# the CUDA sources are then compiled for a GPU in software, so that tests run them without a GPU.
 foreach(part CUDA NCCL MPI)
   set(values AUTO ON OFF)
   if(part STREQUAL "CUDA")

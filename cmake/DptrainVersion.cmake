@@ -1,4 +1,4 @@
-# The git commit that --version prints. Read at configuration; "unknown" outside a checkout.
+# The git commit that --version prints. It is read at configuration; "unknown" outside a checkout.
 set(DPTRAIN_GIT_COMMIT "unknown")
 find_package(Git QUIET)
 if(Git_FOUND)
@@ -8,8 +8,8 @@ if(Git_FOUND)
   if(status EQUAL 0)
     set(DPTRAIN_GIT_COMMIT "${commit}")
   endif()
-  # HEAD itself only names the branch; its log grows with every commit and checkout. A file that isn't there would
-  # make every build configure again.
+  # Configure again when the commit changes: HEAD itself only names the branch, but its log grows with every commit and
+  # checkout. A missing file would make every build configure again.
   execute_process(COMMAND "${GIT_EXECUTABLE}" rev-parse --git-path logs/HEAD
     WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" OUTPUT_VARIABLE head_log
     OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE status)
@@ -19,7 +19,7 @@ if(Git_FOUND)
   endif()
 endif()
 
-# What of the build decides the bits of our own CPU kernels, beside the source.
+# The properties of the build, besides the source, that decide the bits of dptrain's own CPU kernels.
 set(DPTRAIN_BUILT_BY "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} for ${CMAKE_SYSTEM_PROCESSOR}, ${CMAKE_BUILD_TYPE}")
 string(STRIP "${CMAKE_CXX_FLAGS}" flags)
 if(flags)

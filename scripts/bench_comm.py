@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 # Usage: scripts/bench_comm.py [--environments FOLDER | --without-peers] [--rounds N] [--assert] [-o docs/results/comm-speed]
-"""The collectives of CPU workers against a memcpy of as many bytes, and against the all-reduce of MPI and gloo on this machine.
+"""Measures the collectives of CPU workers against a memcpy of as many bytes, and against the all-reduce of MPI and gloo on this machine.
 
     scripts/setup_peers.sh FOLDER
     scripts/setup.sh
     scripts/bench_comm.py --environments FOLDER --assert -o docs/results/comm-speed
 
-Every round runs all contestants one after the other. dptrain's ranks are threads of one process, those of MPI and gloo are
-processes. The buffers of successive calls are others, together twice the last level cache or more. What isn't installed is left
-out, and the report says so. Prints JSON; with -o also writes OUT.json and OUT.md. With --assert it exits with 1 where dptrain's
-all-reduce takes more than twice as long as the memcpy; --without-peers measures these two alone. Needs Python's standard library
-alone.
+Every round runs all contestants one after the other. dptrain's ranks are threads of one process; those of MPI and gloo are processes.
+Successive calls use different buffers, together at least twice the last-level cache. A contestant that isn't installed is left out,
+and the report says so. Prints JSON; with -o also writes OUT.json and OUT.md. With --assert it exits with 1 if dptrain's all-reduce
+takes more than twice as long as the memcpy; --without-peers measures only these two. Needs only Python's standard library.
 """
 import argparse
 import json
@@ -43,13 +42,13 @@ def median_of(command, **options):
 
 
 def buffer_sets(ranks):
-    """So many that all of them together are twice the last level cache."""
+    """The number of buffers that together are twice the last-level cache."""
     cache = os.sysconf("SC_LEVEL3_CACHE_SIZE") if "SC_LEVEL3_CACHE_SIZE" in os.sysconf_names else 0
     return 1 + 2 * (cache or 64 << 20) // (ranks * BYTES)
 
 
 class Contestants:
-    """What can be measured here, and why the rest can't."""
+    """The contestants that can be measured here, and why others can't."""
 
     def __init__(self, binary, environments, work, without_peers):
         self.binary, self.absent = binary, {}
@@ -68,7 +67,7 @@ class Contestants:
             self.absent["MPI"] = "no mpicc; scripts/setup.sh installs it"
 
     def measure(self, ranks):
-        """Seconds of an all-reduce by contestant, and all that dptrain says."""
+        """Seconds of an all-reduce by contestant, and the full output of dptrain."""
         command = [self.binary, "bench", "comm", "--devices", f"cpu:0-{ranks - 1}", "--mb", str(BYTES / (1 << 20)),
                    "--repeats", str(REPEATS), "--json"]
         rows = json.loads(lines_of(command))["comm"]

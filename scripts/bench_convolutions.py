@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # Usage: scripts/bench_convolutions.py [--binary build/dptrain] [--rounds N] [--models NAME...] [-o docs/results/convolution-speed]
-"""Every convolution of the built-in models as dptrain's rule computes it (convolution: auto) beside the direct algorithm
-(convolution: direct), each where it stands in a training step.
+"""Compares every convolution of the built-in models in two ways, each in its place in a training step: as dptrain's rule computes it
+(convolution: auto), and by the direct algorithm (convolution: direct).
 
     scripts/bench_convolutions.py -o docs/results/convolution-speed
 
-Every round runs `dptrain bench ops` by both, in fp32 and bf16, with all cores; a figure is the least of the rounds, as what others do
-on a machine only adds to it. Prints JSON; with -o also writes OUT.json and OUT.md. Needs Python's standard library alone.
+Every round runs `dptrain bench ops` both ways, in fp32 and bf16, with all cores. A figure is the minimum over the rounds, because other
+programs on the machine can only add to it. Prints JSON; with -o also writes OUT.json and OUT.md. Needs only Python's standard library.
 """
 import argparse
 import json
@@ -40,14 +40,15 @@ def operators(options, model, precision, algorithm):
 
 
 def pass_of(row):
-    """'forward' of a convolution, with whatever is in one operator with it; nothing of another operator."""
+    """'forward' for a row that is a convolution, with whatever is in one operator with it; None for another operator."""
     if not row["operator"].startswith("conv2d"):
         return None
     return "backward" if "backward" in row["operator"] else "forward"
 
 
 def least_rows(options, model, precision):
-    """By convolution: its way and seconds by the rule, and directly; and the steps' seconds."""
+    """By convolution: the algorithm and the seconds by the rule, and the seconds of the direct algorithm; and the seconds of the
+    steps."""
     seconds, found, steps = {}, {}, {algorithm: [] for algorithm in ALGORITHMS}
     for _ in range(options.rounds):
         for algorithm in ALGORITHMS:
@@ -72,7 +73,7 @@ def gain(row):
 
 
 def totals(rows):
-    """Sums by model, precision, operator and way."""
+    """Sums of seconds by model, precision, operator and algorithm."""
     sums = {}
     for row in rows:
         total = sums.setdefault((row["model"], row["precision"], row["operator"], row["way"]),

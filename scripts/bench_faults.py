@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 # Usage: scripts/bench_faults.py [--faults kill=100,stop,...] [--trials N] [--seed N] [--environments FOLDER | --without-peers] [--assert] [-o OUT]
-"""What a fault of a job costs: processes are killed, stopped and cut off at random moments, again and again, beside torchrun and mpirun.
+"""Measures what a fault costs a job: processes are killed, stopped and cut off at random moments, many times, beside torchrun and mpirun.
 
-Each trial starts a training of LeNet by scripts/launch.sh as several processes on this machine, or on two "hosts", which are network
-namespaces of it (as root), does one thing to it at a random moment from its start on, and measures how long the job takes to know
-that and to end. Then it starts the same command with --resume: the training has to end in the weights of one that nobody disturbed. Trials
-that end by themselves before their moment are done anew. Prints a JSON line a trial; with -o also writes OUT.json and OUT.md.
+Each trial starts a run of LeNet by scripts/launch.sh, as several processes on this machine or on two "hosts", which are network
+namespaces of this machine (as root). It injects one fault at a random moment after the start, and measures how long the job takes to
+notice it and to end. Then it starts the same command with --resume: the run must end with the weights of an undisturbed run. A trial
+whose job ends by itself before the fault is repeated. Prints one JSON line per trial; with -o also writes OUT.json and OUT.md.
 
     scripts/setup_peers.sh FOLDER
     scripts/bench_faults.py --environments FOLDER --faults kill=300,kill_store,kill_on_host,kill_launcher,kill_daemon,stop,cut \
         --trials 10 --assert -o docs/results/faults
 
 The peers are PyTorch DDP over gloo, started by torchrun, and an all-reduce in a loop, started by mpirun alone. With --assert it exits
-with 1 where a job of dptrain hung, left a process behind, ended otherwise than it has to, knew too late, told of other causes in
-different processes, or did not go on to the same weights.
+with 1 if a job of dptrain hung, left a process behind, ended with a wrong exit code, noticed the fault too late, reported different
+causes in different processes, or did not continue to the same weights.
 """
 import argparse
 import collections
@@ -35,13 +35,13 @@ from bench.invocation import invocation
 from bench.origin import origin
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Of dptrain: how many processes, and what starts them.
+# dptrain's jobs: the number of processes and the arguments of scripts/launch.sh.
 JOBS = {
     "one host": dict(processes=2, launch=["-n", "2"], strategy="ddp"),
     "two hosts": dict(processes=2, launch=["-H", ",".join(ADDRESSES[:2])], strategy="ddp"),
     "key-value store": dict(processes=4, launch=["-n", "2", "-s", "1"], strategy="{name: kvstore, type: dist_sync}"),
 }
-# Seconds within which a job has to know of each, from the last sign of life on (docs/hosts.md).
+# `known_s`: seconds within which a job must notice the fault, from the last sign of life (docs/hosts.md).
 FAULTS = {
     "kill": dict(job="one host", fault=Signal(signal.SIGKILL), known_s=1, says="kill -9 of a process"),
     "kill_store": dict(job="key-value store", fault=Signal(signal.SIGKILL), known_s=1,
@@ -53,13 +53,13 @@ FAULTS = {
     "stop": dict(job="one host", fault=Signal(signal.SIGSTOP), known_s=10, says="SIGSTOP of a process"),
     "cut": dict(job="two hosts", fault=Cut(), known_s=10, says="the second host's network goes down"),
 }
-# Faults that peers are given as well, on one host.
+# Faults that peers get as well, on one host.
 OF_PEERS = ("kill", "stop")
 PEERS = ("torchrun, PyTorch DDP over gloo", "mpirun, MPI_Allreduce")
 OURS = "dptrain"
-# A job that is still there after that hangs.
+# A job that still runs after so many seconds hangs.
 HANGS_S = 100
-# Trials of one fault that may be over before it is done.
+# So many trials of one fault in a row may end before the fault.
 IN_VAIN = 10
 TRAINING = ["--config", str(ROOT / "configs/lenet_ddp_2cpu.yaml"), "--devices", "cpu:0", "--set", "threads=1", "--set",
             "dataset={name: synthetic, shape: [1, 28, 28], samples: 640, test_samples: 64}", "--set", "batch_size=64", "--set", "epochs=",
@@ -67,7 +67,7 @@ TRAINING = ["--config", str(ROOT / "configs/lenet_ddp_2cpu.yaml"), "--devices", 
 
 
 class Dptrain:
-    """Trainings that are injured, and what they end in where they are not."""
+    """Runs of dptrain to be injured, and the weights of an undisturbed run."""
 
     def __init__(self, a, job, hosts):
         self.a, self.hosts, self.job = a, hosts, JOBS[job]
@@ -97,9 +97,9 @@ class Dptrain:
         return subprocess.run([self.a.binary, "hash", str(run)], stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
 
     def after(self, folder):
-        """What the job has left, and whether it goes on to the same weights."""
+        """The records that the job has left, and whether it continues to the same weights."""
         records = [json.loads(file.read_text()) for file in sorted((folder / "run").glob("fault*.json"))]
-        # Who is to blame may be there again, and has its own words for it.
+        # The rank that is to blame may still run, and describes the fault in its own words.
         causes = {(one["root"]["pid"], one["root"]["cause"]) for one in records if one["rank"] is None or one["rank"] != one["root"]["rank"]}
         begun = (folder / "run" / "config.yaml").exists()
         resumed = self.start(folder, "resumed", ["--resume"])
@@ -111,7 +111,7 @@ class Dptrain:
 
 
 class Peer:
-    """Ranks that add up for ever; what they do is looked at once they are at it."""
+    """Ranks that add up for ever; they are injured only once they have begun."""
     processes, hosts, seconds = 2, None, 3
 
     def __init__(self, command, environment, program):
@@ -144,7 +144,7 @@ def mpirun(_, work):
 
 
 def trial(contestant, fault, moment_s, choice):
-    """One injury, at a moment from when all processes are there. None where the job was over by then."""
+    """Injects one fault, `moment_s` after all processes have started. None if the job was over by then."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         job = contestant.start(folder, f"{os.getpid()}-{time.monotonic_ns()}")
@@ -170,28 +170,28 @@ def trial(contestant, fault, moment_s, choice):
                 fault.heal(contestant.hosts)
             left = job.end()
         if result["exit"] == 0:
-            return None  # it was done before it knew
+            return None  # the job had finished before it noticed
         return dict(result, left=left, **contestant.after(folder))
 
 
 def defects(name, one):
-    """What a trial of dptrain shows that must not be."""
+    """The defects that a trial of dptrain shows."""
     if one["over_s"] is None or one["gone_s"] is None:
         yield "hung"
     if one["left"] > 0:
         yield "left a process"
     if not one["resumed"]:
         yield "did not go on to the same weights"
-    # Over several hosts, while processes join, those that lost nobody of their own host end as mpirun asks them to.
+    # Over several hosts, while processes join, mpirun asks the processes to end that lost no process of their own host.
     if one["exit"] != 75 and (one["begun"] or name in ("kill", "kill_store")):
         yield f"ended with {one['exit']}"
     if one["begun"] and one["records"] == 0:
         yield "left no record"
     if one["records"] > 0:
-        # Of who is silent while processes join nobody knows until they were to have joined.
+        # While processes join, a silent process is noticed only when the time to join is over.
         if one["begun"] and one["detected_s"] > FAULTS[name]["known_s"]:
             yield f"knew after {one['detected_s']} s"
-        # Both sides of a cut are right.
+        # In a cut, each side rightly blames the other.
         if one["causes"] > (2 if name == "cut" else 1):
             yield "told of several causes"
 
@@ -210,7 +210,7 @@ def measure(a, hosts, work):
         for who, contestant in contestants.items():
             trials, in_vain = [], 0
             while len(trials) < (trials_of_ours if who == OURS else a.peer_trials):
-                # A peer has begun by then.
+                # A peer has begun its work by then.
                 early = 0 if who == OURS else 8
                 one = trial(contestant, FAULTS[name]["fault"], early + chance.uniform(0, contestant.seconds), chance.random())
                 if one is None:
@@ -228,7 +228,7 @@ def measure(a, hosts, work):
 
 
 def seconds(values):
-    """Median, and the most of them."""
+    """The median and the maximum."""
     if None in values:
         return f"more than {HANGS_S}"
     return f"{statistics.median(values):.2f} ({max(values):.2f})" if values else ""
@@ -247,7 +247,7 @@ def row(result):
 
 
 def trials_by_fault(text, trials):
-    """Of "kill=100,stop": how many of each, `trials` where it doesn't say so."""
+    """The number of trials of each fault, from "kill=100,stop"; `trials` if the text names no number."""
     counts = {}
     for item in text.split(","):
         fault, _, count = item.partition("=")

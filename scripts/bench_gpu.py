@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # Usage: scripts/bench_gpu.py CASE --binary BINARY --result FILE [--library-path PATH] [--rounds 3] [--limit-s 540] [--precision P]
-"""Speed, memory and start of dptrain against PyTorch on one GPU, in turns in one run. scripts/gpu_check.sh calls it.
+"""Compares speed, memory and start of dptrain with PyTorch on one GPU, in turns in one run. scripts/gpu_check.sh calls it.
 
-Every round runs, for each precision, dptrain, PyTorch eager and PyTorch channels-last + compile; the figures are medians over the
-rounds. dptrain trains whole epochs of synthetic samples, its loader included; PyTorch steps on one batch that is in the GPU's
-memory already. Without torch the rows have dptrain's figures alone. Exits 1 if dptrain failed or no round ended in time.
+Every round runs dptrain, PyTorch eager, and PyTorch channels-last + compile for each precision; the figures are medians over the
+rounds. dptrain trains whole epochs of synthetic samples, its loader included; PyTorch steps on one batch that is already in the GPU's
+memory. Without torch the rows have only dptrain's figures. Exits 1 if dptrain failed or no round ended in time.
 """
 import argparse
 import json
@@ -20,12 +20,13 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Of a step as small as LeNet's most is launching kernels: PyTorch at its best replays a CUDA graph.
+# SGD is the optimizer of most cases. LeNet's steps are so small that most of their time is kernel launches; PyTorch at its best
+# replays a CUDA graph (reduce-overhead).
 SGD = ("optimizer={name: sgd, momentum: 0.9}", "learning_rate=0.01")
 PYRAMIDNET = dict(model="pyramidnet", config="pyramidnet_1gpu", settings=SGD, precisions=("bf16",), compile_mode="default",
-                  # Whole batches of both sizes.
+                  # A multiple of both batch sizes.
                   dataset=dict(shape=[3, 32, 32]), samples=23040, epochs=dict(bf16=4))
-# Epochs: what is measured of them, all but the first two, is to take seconds.
+# The epochs are chosen so that the measured ones, all but the first two, take seconds.
 CASES = {
     "resnet18": dict(model="resnet18", config="resnet18_1gpu", settings=SGD, batch=512, precisions=("bf16", "tf32", "fp32"),
                      compile_mode="default", dataset={}, samples=60000, epochs=dict(bf16=8, tf32=6, fp32=5)),
@@ -33,19 +34,19 @@ CASES = {
                   compile_mode="reduce-overhead", dataset={}, samples=60000, epochs=dict(fp32=24)),
     "pyramidnet-240": dict(PYRAMIDNET, batch=240),
     "pyramidnet-768": dict(PYRAMIDNET, batch=768),
-    # Every text is as long as the model takes, as PyTorch's are.
+    # Every text is as long as the model takes, as PyTorch's texts are.
     "bert": dict(model="bert", config="bert_ddp_4gpu", settings=("strategy=single", "optimizer=adam", "learning_rate=0.0001"),
                  batch=200, precisions=("bf16",), compile_mode="default", dataset=dict(full=True), samples=20000, epochs=dict(bf16=5)),
 }
 
 
-ONE_PROGRAM_S = 240  # after which it hangs
-COMPILED_S = 400  # the same of a torch.compile whose cache is empty
-# The epochs in which the memory is touched and plans are made, and a last batch of other size is recorded: the first and the
-# second time that a shape comes.
+ONE_PROGRAM_S = 240  # a program that takes longer hangs
+COMPILED_S = 400  # the limit for torch.compile with an empty cache
+# The number of first epochs that aren't measured: memory is touched and plans are made when a shape first comes, and a last batch
+# of another size is recorded when it comes a second time.
 UNLIKE_OTHERS = 2
 TRACED_UNTIL = 12  # the last step that --trace shows by default
-# What an exception says, where lines of advice follow it.
+# The line of an exception that gives the reason; lines of advice may follow it.
 REASON = re.compile(r"^[\w.]+(Error|Exception|Failed|Interrupt)\b")
 
 
@@ -67,12 +68,13 @@ class Bench:
             self.our_environment["LD_LIBRARY_PATH"] = arguments.library_path
         self.took = {}
         self.traced = set()
-        self.cpu_s = 0.0  # that all threads of the last program took
+        self.cpu_s = 0.0  # CPU time of all threads of the last program
         self.participants = 1
         self.process = None
 
     def run(self, name, command, environment, watch=None, limit_s=ONE_PROGRAM_S):
-        """What the command printed, and the seconds until the file `watch` had a line. No start that can't end in time."""
+        """Returns what the command printed, and the seconds until the file `watch` had a line. A command that can't end in time
+        isn't started."""
         left = self.deadline - time.monotonic()
         if left < self.took.get(name, 1):
             raise OutOfTime
@@ -95,7 +97,7 @@ class Bench:
                 time.sleep(0.002 if watch and seen is None else 0.05)
             if watch and seen is None:
                 seen = time.monotonic() - start
-            # The last one's: of programs that are compiled, the first fills a cache for the others.
+            # Keep the latest duration: with torch.compile, the first run fills a cache for the later ones.
             self.took[name] = time.monotonic() - start
             out.seek(0), err.seek(0)
             said, wrong = out.read(), err.read().strip().splitlines()
@@ -122,7 +124,7 @@ class Bench:
             said, _ = self.run(f"dptrain {precision}", command(folder + "/run", f"epochs={self.case['epochs'][precision]}"),
                                self.our_environment)
             epochs, cpu_s = [json.loads(line) for line in said.splitlines()], self.cpu_s
-            # A run of its own: a line a step costs a wait for the GPU.
+            # This is a run of its own, because a line per step costs a wait for the GPU.
             _, start = self.run("start", command(folder + "/start", "epochs=", "steps=1", "log_steps=true"), self.our_environment,
                                 watch=pathlib.Path(folder) / "start" / "steps.jsonl")
             cpu_s -= self.cpu_s
@@ -137,7 +139,8 @@ class Bench:
                     peak_bytes=max(peaks[UNLIKE_OTHERS:]), first_peak_bytes=max(peaks))
 
     def trace(self, precision, command, run):
-        """Once: a timeline of some steps beside the logs. In a run of its own, as what shows an operator takes time as well."""
+        """Writes a timeline of some steps to the logs, once per precision. It is a run of its own, because tracing operators takes
+        time."""
         self.traced.add(precision)
         try:
             self.run("trace", [*command, "--trace"], self.our_environment)
@@ -160,7 +163,7 @@ class Bench:
 
 
 def median_of(rounds, who):
-    """Of the figures that are numbers; None where this one never ran."""
+    """Medians of the numeric figures; None if this contestant never ran."""
     ran = [r[who] for r in rounds if "failed" not in r.get(who, {"failed": ""})]
     if not ran:
         return next((r[who] for r in rounds if who in r), None)
@@ -184,10 +187,11 @@ def row_of(bench, precision, rounds):
 
 
 def write(arguments, bench, rounds, peer, seconds):
-    """After every program, as whoever ends this one is to lose no more than what is under way. Whether all is well."""
+    """Writes the results; called after every program, so that ending this script loses only the program in progress. Returns
+    whether all is well."""
     rows = {}
     for precision, turns in rounds.items():
-        # All that take part, or, as long as no turn has them all, whoever came so far.
+        # Use the turns with the most contestants; until a turn has them all, those are incomplete.
         most = max(map(len, turns), default=0)
         whole = [turn for turn in turns if len(turn) == most and turn]
         if not whole:

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # Usage: scripts/bench_hosts.py [--environments FOLDER] [--models lenet,...] [--ways 'ddp;...'] [--rates 1gbit,...] [--rounds N] [--quick] [--assert] [-o OUT]
-"""Steps a second of two hosts over a slow link: dptrain's ways to share a step, and PyTorch DDP over gloo, in turns, in one run.
+"""Measures steps per second of two hosts over a slow link: dptrain's ways to share a step, and PyTorch DDP over gloo, in turns in one run.
 
-The hosts are network namespaces of this machine (tests/support/namespaces.sh; as root) with a process of one CPU worker each, one
-thread a worker, whose link is held to each rate in turn. Every round runs all contestants one after the other, each once other
-processes use no more than --disturbed of the machine. Prints JSON; with -o also writes OUT.json and OUT.md.
-What isn't installed is left out, and the report says so.
+The hosts are network namespaces of this machine (tests/support/namespaces.sh; as root). Each has a process with one CPU worker of one
+thread. The link between them is limited to each rate in turn. Every round runs all contestants one after the other; each starts once
+other processes use no more than --disturbed of the machine. Prints JSON; with -o also writes OUT.json and OUT.md. A contestant that
+isn't installed is left out, and the report says so.
 
     scripts/setup_peers.sh FOLDER
     scripts/bench_hosts.py --environments FOLDER --rates 1gbit -o docs/results/hosts-1gbit
     scripts/bench_hosts.py --environments FOLDER --rates 100mbit --models lenet,lenet_1024,resnet18 -o docs/results/hosts-100mbit
 
-With --assert it ends with 1 where `ddp`, with `overlap: next_forward` or without, is less than 1.5 times as fast as PyTorch's over 1 Gbit/s.
+With --assert it exits with 1 if `ddp`, with or without `overlap: next_forward`, is less than 1.5 times as fast as PyTorch over 1 Gbit/s.
 """
 import argparse
 import json
@@ -28,8 +28,8 @@ from bench.machine import once_quiet
 from bench.origin import origin
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Samples of a step on both hosts, steps of an epoch, fewer where a link of less than 1 Gbit/s makes each take seconds, and epochs, the
-# first of which isn't counted.
+# `batch`: samples per step on both hosts. `steps`: steps per epoch; `slow_steps` is used over links of less than 1 Gbit/s, where a
+# step may take seconds. `epochs`: the first one isn't counted.
 CASES = {
     "lenet": dict(batch=256, steps=40, slow_steps=40, epochs=3),
     # Over 100 Mbit/s a step computes about as long as it sends.
@@ -45,18 +45,19 @@ OURS = {
     "ddp, two_bit": "{name: ddp, compress: two_bit}",
     "ddp, powersgd": "{name: ddp, compress: {name: powersgd, rank: 4}}",
     "kvstore, dist_sync": "{name: kvstore, type: dist_sync}",
-    # Whose averagings come every eighth step.
+    # local_sgd averages weights every eighth step.
     "local_sgd": "local_sgd",
     "local_sgd, powersgd": "{name: local_sgd, compress: {name: powersgd, rank: 4}}",
 }
 PEER = "pytorch ddp, gloo"
-# Of the faster of these ways, which end in the same bits, over PyTorch's: the median of the rounds, over links of this rate.
+# The bar for the faster of these ways, which give bit-identical weights, relative to PyTorch: the median of the rounds, over links
+# of this rate.
 BAR, BAR_RATE = 1.5, "1gbit"
 OF_BAR = ("ddp", "ddp, next_forward")
 
 
 def finished(command, environment=None):
-    """stdout of a program that has to succeed."""
+    """stdout of a program that must succeed."""
     done = subprocess.run(command, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           stdin=subprocess.DEVNULL, text=True, timeout=600, check=False)
     if done.returncode != 0:
@@ -65,7 +66,7 @@ def finished(command, environment=None):
 
 
 def dptrain(a, name, rate, model, strategy):
-    """Median over the epochs after the first of the main process's steps a second."""
+    """Steps per second of the main process: the median over the epochs after the first."""
     case = CASES[model]
     steps = 2 if a.quick else case["slow_steps" if rate.endswith("mbit") else "steps"]
     samples = case["batch"] * steps
@@ -103,7 +104,7 @@ def pytorch(a, name, model):
 
 
 def patiently(call):
-    """What a call returns that may fail twice: PyTorch's processes sometimes abort when they end."""
+    """Calls a function that may fail twice: PyTorch's processes sometimes abort when they end."""
     for _ in range(2):
         try:
             return call()
@@ -142,12 +143,12 @@ def measure(a):
 
 
 def spread(values):
-    """Median, and the least and most of them."""
+    """The median, the minimum and the maximum."""
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def table(result):
-    """Each way beside ddp, and ddp beside PyTorch, always within a round."""
+    """The ratio of each way to ddp, and of ddp to PyTorch, always within a round."""
     rounds = result["rounds"]
     model = CASES[result["model"]].get("model", result["model"])
     lines = [f"## {model}, batch {result['batch']}, {result['rate']}", "",
@@ -163,7 +164,7 @@ def table(result):
 
 
 def below_bar(results):
-    """What misses it."""
+    """The results that are below the bar."""
     for result in results:
         rounds = [one for one in result["rounds"] if PEER in one]
         if result["rate"] != BAR_RATE or not rounds:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # Usage: scripts/bench_mxnet.py --model lenet|resnet18 [--batch N] [--contexts N]
-"""The MXNet peer of dptrain: Gluon's split_and_load and Trainer on one CPU context or several, hybridized.
+"""The MXNet peer of dptrain: Gluon's split_and_load and Trainer on one or several CPU contexts, hybridized.
 
-Prints one JSON line: samples/s on data already in memory, after warm-up, and the process's peak over what it had after the
-imports. Needs mxnet 1.9.1, which runs on Python 3.8 with numpy before 1.24.
+Prints one JSON line: samples/s on data already in memory, after warm-up, and the process's peak memory over that after the imports.
+Needs mxnet 1.9.1, which runs on Python 3.8 with numpy before 1.24.
 """
 import argparse
 import json
@@ -26,7 +26,7 @@ def peak_rss_mb():
 
 
 class Residual(nn.HybridBlock):
-    """Dive into Deep Learning's residual block."""
+    """The residual block of Dive into Deep Learning."""
     def __init__(self, channels, project=False, strides=1, **others):
         super().__init__(**others)
         self.conv1 = nn.Conv2D(channels, 3, padding=1, strides=strides)
@@ -81,7 +81,7 @@ def main():
     y = mx.nd.random.randint(0, 10, shape=(a.batch,)).astype("float32")
 
     def steps(count):
-        """Seconds for so many steps, all of them finished."""
+        """Seconds for so many steps, including the wait for their end."""
         start = time.perf_counter()
         for _ in range(count):
             xs, ys = gluon.utils.split_and_load(x, contexts), gluon.utils.split_and_load(y, contexts)

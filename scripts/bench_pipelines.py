@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # Usage: scripts/bench_pipelines.py --environments FOLDER [--micro-batches 4,8] [--rounds N] [-o docs/results/pipeline-speed]
-"""dptrain's pipelines beside PyTorch's on this machine's CPU: ResNet-18 in two stages, or four, on two devices of a thread each.
+"""Compares dptrain's pipelines with PyTorch's on this machine's CPU: ResNet-18 in two or four stages, on two devices of one thread each.
 
     scripts/setup_peers.sh FOLDER
     scripts/bench_pipelines.py --environments FOLDER -o docs/results/pipeline-speed
 
-Both sides are cut between the same blocks, which have about as many multiplications on each device. PyTorch's devices are processes,
-over gloo; it is measured as it comes and with channels-last and torch.compile. Every round runs all contestants one after the other;
-ratios are medians of those within a round. Prints JSON; with -o also writes OUT.json and OUT.md. Needs nothing but Python's standard
-library itself.
+Both sides are cut between the same blocks, so that each device has about as many multiplications. PyTorch's devices are processes over
+gloo. PyTorch is measured eager, and with channels-last and torch.compile. Every round runs all contestants one after the other; ratios
+are medians of the ratios within a round. Prints JSON; with -o also writes OUT.json and OUT.md. Needs only Python's standard library.
 """
 import argparse
 import dataclasses
@@ -20,9 +19,9 @@ from bench.cases import CASES
 from bench.contestants import SCRIPTS, dptrain, length, peer
 
 MODEL = "resnet18"
-# Of its ten stages, by the pipeline's on a device.
+# How many of dptrain's ten stages go to each pipeline stage, by the number of pipeline stages per device.
 CUTS = {1: [5, 5], 2: [3, 2, 2, 3]}
-# A schedule of ours, beside what PyTorch has of it, with so many stages a device each.
+# A schedule of dptrain with its pipeline stages per device, then PyTorch's counterpart with its own.
 SCHEDULES = {"gpipe": (1, "gpipe", 1), "1f1b": (1, "1f1b", 1), "zero_bubble": (1, "interleaved_zero_bubble", 2),
              "interleaved": (2, "interleaved", 2)}
 DEVICES = ["cpu:0", "cpu:1"]

@@ -3,9 +3,9 @@
 #     [--precision fp32|tf32|bf16]
 """The PyTorch peer of dptrain: the reference models, trained the way a careful PyTorch user would.
 
-Prints one JSON line: samples/s over all ranks on data already in memory, after warm-up; the process's peak over what it had after
-the imports, summed over ranks; on a GPU also the peaks of its memory; the seconds from the start of the process, or --started, to
-the end of the first step. Needs torch, for bert transformers (and a C++ compiler for --fast on a CPU).
+Prints one JSON line: samples/s over all ranks on data already in memory, after warm-up; the process's peak memory over that after the
+imports, summed over ranks; on a GPU also the peaks of its memory; the seconds from the start of the process, or from --started, to the
+end of the first step. Needs torch, for bert also transformers (and a C++ compiler for --fast on a CPU).
 
     bench_pytorch.py --model resnet18 --batch 64
     bench_pytorch.py --model resnet18 --batch 64 --fast      # channels-last and torch.compile
@@ -36,9 +36,9 @@ try:
 except ImportError as missing:
     end_without(missing, __doc__)
 
-# fully_shard, which gathers weights again for backward or keeps them until then.
+# fully_shard either gathers weights again for backward, or keeps them until then.
 FULLY = ("full", "kept")
-# On a GPU cuDNN has the convolutions either way, and tuning takes minutes.
+# On a GPU, cuDNN computes the convolutions in either case, and tuning would take minutes.
 COMPILE_MODES = {"cpu": "max-autotune-no-cudagraphs", "cuda": "default"}
 
 
@@ -47,14 +47,14 @@ def peak_rss_mb():
 
 
 def set_precision(precision):
-    """The two switches by which an fp32 product may take TF32; neither is left to its default."""
+    """Sets both switches that allow TF32 in an fp32 product, so that neither keeps its default."""
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
     torch.backends.cudnn.benchmark = True
 
 
 def bert_batch(net, count, device):
-    """Tokens of which 15 % are to be predicted, and next-sentence labels, as BertForPreTraining takes them."""
+    """Tokens, 15 % of which are to be predicted, and next-sentence labels, in the form that BertForPreTraining takes."""
     config = net.config
     tokens = torch.randint(0, config.vocab_size, (count, config.max_position_embeddings), device=device)
     masked = torch.rand(tokens.shape, device=device) < 0.15
@@ -80,21 +80,21 @@ def compile_mode(a):
 
 
 def blocks_of(net, model):
-    """What is gathered at once."""
+    """The parts whose weights are gathered at once."""
     if model == "bert":
         return list(net.bert.encoder.layer)
     return [block for name, layer in net.named_children() if name.startswith("layer") for block in layer]
 
 
 def over_all(a, net):
-    """The net as every one of several ranks trains it."""
+    """The net as each of several ranks trains it."""
     if a.sharding not in FULLY:
         return torch.nn.parallel.DistributedDataParallel(net)
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     mesh = init_device_mesh(a.device, (a.ranks,))
     for part in (*blocks_of(net, a.model), net):
-        if a.fast and part is not net:  # a graph can't reach over what gathers the weights of the next
+        if a.fast and part is not net:  # a graph can't include the call that gathers the next block's weights
             part.compile(mode=compile_mode(a))
         fully_shard(part, mesh=mesh, reshard_after_forward=a.sharding == "full")
     return net
@@ -111,7 +111,7 @@ def optimizer_of(a, net):
 
 
 def over_ranks(a, value, operation):
-    """The sum or maximum over the ranks of a number."""
+    """The sum or maximum of a number over the ranks."""
     if a.ranks == 1:
         return value
     one = torch.tensor(float(value))
@@ -120,9 +120,9 @@ def over_ranks(a, value, operation):
 
 
 def run(rank, a, meeting):
-    """Trains and measures, as one process of --ranks; rank 0 prints."""
+    """Trains and measures, as one process of --ranks; rank 0 prints the result."""
     if a.model == "bert":
-        import transformers  # before the memory is looked at
+        import transformers  # imported before the memory is measured
     start_mb = peak_rss_mb()
     torch.set_num_threads(max(1, a.threads // a.ranks))
     set_precision(a.precision)
@@ -144,7 +144,7 @@ def run(rank, a, meeting):
         return torch.autocast(a.device, torch.bfloat16) if a.precision == "bf16" else contextlib.nullcontext()
 
     def steps(count):
-        """Seconds for so many steps, all of them finished by all ranks."""
+        """Seconds for so many steps, including the wait until all ranks have finished them."""
         start = time.perf_counter()
         for _ in range(count):
             optimizer.zero_grad(set_to_none=True)
@@ -160,11 +160,11 @@ def run(rank, a, meeting):
 
     steps(1)
     first_step_s = time.time() - a.started
-    # The last of them tells how many steps fill the time, so that the measured ones run without a look at the clock.
+    # The last of these calls tells how many steps fill the time, so that the measured steps run without checking the clock.
     steps(max(a.warmup - 1, 1))
     first_peak = torch.cuda.max_memory_allocated() if a.device == "cuda" else 0
     if a.device == "cuda":
-        # cuDNN's choice of algorithms has taken more than training does.
+        # While cuDNN chooses its algorithms, it takes more memory than training does.
         torch.cuda.reset_peak_memory_stats()
     count = int(over_ranks(a, max(a.min_steps, round(a.seconds / steps(1))), dist.ReduceOp.MAX))
     seconds = steps(count)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # Usage: scripts/bench_pytorch_pipeline.py --model NAME --schedule 1f1b --cut 5,5 [--batch N] [--micro-batches N] [--fast]
-"""The PyTorch peer of dptrain's pipelines: torch.distributed.pipelining over gloo, a process a device.
+"""The PyTorch peer of dptrain's pipelines: torch.distributed.pipelining over gloo, one process per device.
 
-Prints one JSON line: samples/s on data already in memory, after warm-up, and the processes' peaks over what they had after the
-imports, together. Needs torch.
+Prints one JSON line: samples/s on data already in memory, after warm-up, and the processes' peak memory over that after the imports,
+added up. Needs torch.
 
     bench_pytorch_pipeline.py --model resnet18 --schedule 1f1b --cut 4,6 --batch 64 --micro-batches 4
-    bench_pytorch_pipeline.py --model resnet18 --schedule interleaved --cut 3,2,2,3      # two stages a process
+    bench_pytorch_pipeline.py --model resnet18 --schedule interleaved --cut 3,2,2,3      # two stages per process
     bench_pytorch_pipeline.py --model resnet18 --schedule 1f1b --cut 4,6 --fast          # channels-last and torch.compile
 """
 import argparse
@@ -30,14 +30,14 @@ except ImportError as missing:
     end_without(missing, __doc__)
 
 RANKS = 2
-# The last is the closest that PyTorch has to zero_bubble: it takes two stages a process.
+# The last schedule is the closest that PyTorch has to zero_bubble; it takes two stages per process.
 SCHEDULES = {"gpipe": "ScheduleGPipe", "1f1b": "Schedule1F1B", "interleaved": "ScheduleInterleaved1F1B",
              "interleaved_zero_bubble": "ScheduleInterleavedZeroBubble"}
 IMAGES = {"resnet18": (1, 28, 28), "pyramidnet": (3, 32, 32)}
 
 
 class Head(nn.Module):
-    """What follows on the last block."""
+    """The layers after the last block."""
     def __init__(self, net):
         super().__init__()
         self.norm, self.fc = getattr(net, "bn_out", None), getattr(net, "fc_out", None) or net.fc
@@ -49,14 +49,14 @@ class Head(nn.Module):
 
 
 def units_of(net, model):
-    """Its stages, as dptrain has them: the first layers, each block, the head."""
+    """The units of a net, which are dptrain's stages: the first layers, each block, the head."""
     blocks = [block for name, layer in net.named_children() if name.startswith("layer") for block in layer]
     stem = nn.Sequential(net.conv1, net.bn1, *[nn.ReLU()] * (model == "resnet18"))
     return [stem, *blocks, Head(net)]
 
 
 class ToChannelsLast(torch.autograd.Function):
-    """gloo carries contiguous tensors alone: a stage's input becomes channels-last here, and its gradient contiguous again."""
+    """Makes a stage's input channels-last, and its gradient contiguous again, because gloo sends only contiguous tensors."""
     @staticmethod
     def forward(_, x):
         return x.contiguous(memory_format=torch.channels_last)
@@ -67,7 +67,7 @@ class ToChannelsLast(torch.autograd.Function):
 
 
 class ChannelsLast(nn.Module):
-    """A part of a net, compiled, that computes in channels-last between contiguous tensors."""
+    """A compiled part of a net that computes in channels-last between contiguous tensors."""
     def __init__(self, part, compile_mode):
         super().__init__()
         self.part = torch.compile(part.to(memory_format=torch.channels_last), mode=compile_mode)
@@ -81,7 +81,7 @@ def peak_rss_mb():
 
 
 def own_stages(a, rank):
-    """Stage s of all is on rank s modulo the ranks."""
+    """The stages of a rank: stage s is on rank s modulo the number of ranks."""
     units, stages, begin = units_of(MODELS[a.model](), a.model), [], 0
     for number, count in enumerate(a.cut):
         part = nn.Sequential(*units[begin:begin + count])
@@ -97,7 +97,7 @@ def own_stages(a, rank):
 
 
 def run(rank, a, meeting):
-    """Trains and measures, as one of the processes; the first one prints."""
+    """Trains and measures, as one of the processes; the first one prints the result."""
     start_mb = peak_rss_mb()
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -107,12 +107,12 @@ def run(rank, a, meeting):
     schedule = getattr(pipelining, SCHEDULES[a.schedule])
     schedule = schedule(stages if len(a.cut) > RANKS else stages[0], a.micro_batches, loss_fn=F.cross_entropy)
     x, y = torch.rand(a.batch, *IMAGES[a.model]), torch.randint(0, 10, (a.batch,))
-    # The first stage is on the first process, the last one on the last.
+    # The first stage is on the first process, and the last stage on the last process.
     arguments = [x] if rank == 0 else []
     named = dict(target=y) if rank == RANKS - 1 else {}
 
     def steps(count):
-        """Seconds for so many steps, all of them finished by all processes."""
+        """Seconds for so many steps, including the wait until all processes have finished them."""
         start = time.perf_counter()
         for _ in range(count):
             optimizer.zero_grad(set_to_none=True)

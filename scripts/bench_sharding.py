@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # Usage: scripts/bench_sharding.py --environments FOLDER [--models bert,resnet18] [--rounds N] [-o docs/results/sharding-speed]
-"""What dptrain's devices divide among them beside PyTorch's: nothing (ddp), the optimizer's state, or weights and gradients, too (fsdp).
+"""Compares dptrain's sharding with PyTorch's: no sharding (ddp), the optimizer's state, or weights and gradients as well (fsdp).
 
     scripts/setup_peers.sh FOLDER
     scripts/bench_sharding.py --environments FOLDER -o docs/results/sharding-speed
 
-On this machine's CPU, over two devices of a thread each; PyTorch's are processes over gloo, measured as they come and with channels-last
-and torch.compile. Every round runs all contestants one after the other; ratios are medians of those within a round. Prints JSON; with -o
-also writes OUT.json and OUT.md. Needs nothing but Python's standard library itself.
+Runs on this machine's CPU, over two devices of one thread each. PyTorch's devices are processes over gloo. PyTorch is measured eager,
+and with channels-last and torch.compile. Every round runs all contestants one after the other; ratios are medians of the ratios within
+a round. Prints JSON; with -o also writes OUT.json and OUT.md. Needs only Python's standard library.
 """
 import argparse
 import dataclasses
@@ -18,7 +18,7 @@ from bench.beside import FLAVORS, OURS, introduction, run, table
 from bench.cases import CASES
 from bench.contestants import dptrain, pytorch
 
-# A strategy of ours, and what bench_pytorch.py is told to divide.
+# A strategy of dptrain, and the --sharding of bench_pytorch.py that it is compared with.
 WAYS = {"ddp": ("ddp", None), "ddp, shard_optimizer": (dict(name="ddp", shard_optimizer=True), "optimizer"), "fsdp": ("fsdp", "full"),
         "fsdp, reshard_after_forward: false": (dict(name="fsdp", reshard_after_forward=False), "kept")}
 DEVICES = ["cpu:0", "cpu:1"]

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # Usage: scripts/bench_speed.py --environments FOLDER [--only lenet,resnet18] [--peers pytorch,...] [-o docs/results/cpu-speed]
-"""Speed and memory of dptrain against PyTorch and MXNet on this machine's CPU: whole training steps, in turns, in one run.
+"""Compares speed and memory of dptrain with PyTorch and MXNet on this machine's CPU: whole training steps, in turns in one run.
 
     scripts/setup_peers.sh FOLDER
     scripts/bench_speed.py --environments FOLDER -o docs/results/cpu-speed
 
-Every round runs all contestants one after the other. A measurement during which other processes used more than --disturbed of
-the machine is taken again; a round that still holds one is discarded and run again. A model for which three times the rounds are
-too few is left with those that it has, and the exit code is 1. A peer that fails is tried again, and left out where it fails twice
-in a row, as is what isn't offered or isn't installed; the report says so. Prints JSON; with -o also writes OUT.json and OUT.md,
-after each model. Needs nothing but Python's standard library itself.
+Every round runs all contestants one after the other. A measurement during which other processes used more than --disturbed of the
+machine is repeated; a round that still has one is discarded and run again. If three times the rounds are not enough, the model keeps
+the undisturbed rounds that it has, and the exit code is 1. A peer that fails is tried again; a peer that fails twice in a row, isn't
+offered or isn't installed is left out, and the report says so. Prints JSON; with -o also writes OUT.json and OUT.md, after each model.
+Needs only Python's standard library.
 """
 import argparse
 import json
@@ -29,7 +29,7 @@ def text_of(key):
 
 
 def measurement(call, limit):
-    """What `call` measures; where it fails, what it measures when it is tried again, and why that was needed."""
+    """The measurement of `call`. If it fails, the measurement of a second try, with the reason for it."""
     try:
         return undisturbed(call, limit)
     except Failed as why:
@@ -42,7 +42,7 @@ def measurement(call, limit):
 
 
 def measure_round(calls, absent, limit):
-    """One measurement of each; those that take no part move from `calls` to `absent`, for good."""
+    """One measurement of each call. Contestants that take no part move from `calls` to `absent`, for good."""
     measured = {}
     for key, call in list(calls.items()):
         try:
@@ -56,7 +56,7 @@ def measure_round(calls, absent, limit):
 
 
 def measure(model, a):
-    """The model's row of the report, and what it lacks: of rounds that others didn't disturb there may be too few, or none."""
+    """The model's row of the report, and what it lacks: there may be too few undisturbed rounds, or none."""
     calls, absent, quiet, all_rounds = contestants(model, CASES[model], a), {}, [], []
     while len(quiet) < a.rounds and len(all_rounds) < 3 * a.rounds:
         print(f"{model}, round {len(all_rounds) + 1}", file=sys.stderr, flush=True)
@@ -70,14 +70,14 @@ def measure(model, a):
         print(f"bench_speed: {lacks[0]}; run it on a quiet machine, or allow more with --disturbed", file=sys.stderr)
     if not quiet:
         return [], lacks
-    # What dropped out in a later round has no figures of the earlier ones either.
+    # A contestant that dropped out in a later round has no figures of the earlier rounds either.
     quiet = [{key: one for key, one in measured.items() if key in calls} for measured in quiet]
     return [dict(summarize(model, quiet, absent), discarded_rounds=len(all_rounds) - len(quiet),
                  rounds=[{text_of(key): one for key, one in measured.items()} for measured in quiet])], lacks
 
 
 def listed(known):
-    """For argparse: names with commas between them, all of them known."""
+    """A type for argparse: names separated by commas, all of them in `known`."""
     def names(text):
         for name in text.split(","):
             if name not in known:

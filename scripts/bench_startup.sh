@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# How long dptrain takes from its start until a first training step is made: whole runs of one step, without an evaluation, from
-# exec to exit, their checkpoint included. Prints the median and the range of the seconds, and the machine.
+# Measures how long dptrain takes from its start through one training step. Each run is one step without an evaluation, timed from
+# exec to exit, its checkpoint included. Prints the median and the range of the seconds, and the machine.
 #
 # Usage: scripts/bench_startup.sh [--runs N] [--config F] [-- flags of dptrain, such as --devices cuda:0]
-#   --runs     how many; 11 by default, after one that isn't counted
+#   --runs     the number of runs; 11 by default, after one that isn't counted
 #   --config   the experiment: a YAML file, or the name of one in configs/; lenet_1cpu by default
 # DPTRAIN_BINARY names another binary than build/dptrain.
 set -euo pipefail
@@ -40,7 +40,7 @@ binary=${DPTRAIN_BINARY:-$root/build/dptrain}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# one_run: its microseconds, in `took`.
+# one_run: makes one run and sets `took` to its microseconds.
 one_run() {
   local begun=${EPOCHREALTIME/./} status=0
   "$binary" --config "$config" --set epochs= --set steps=1 --set eval_every=0 "${flags[@]}" --out "$scratch/run" --overwrite \
@@ -55,7 +55,7 @@ for ((run = 0; run < runs; ++run)); do
   echo "$took"
 done | sort -n > "$scratch/took"
 seconds_of_line() { awk -v line="$1" 'NR == line { printf "%.3f", $1 / 1e6 }' "$scratch/took"; }
-# Some ARM machines have no model name there.
+# Some ARM machines have no model name in /proc/cpuinfo.
 cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2> /dev/null | head -n 1)
 echo "$(seconds_of_line $(((runs + 1) / 2))) s from start to end of a run of one step of $config: the median of $runs," \
   "$(seconds_of_line 1) to $(seconds_of_line "$runs") s; ${cpu:-$(uname -m)}, $(nproc) cores"

@@ -2,10 +2,10 @@
 # Configures and builds dptrain; the release binary is build/dptrain.
 #
 # Usage: scripts/build.sh [--preset release|debug|asan|tsan|cuda-sim|no-gpu] [--target NAME] [--jobs N] [-DNAME=VALUE ...]
-#   --preset   which of CMakePresets.json; release goes to build, each other one to build-<preset>
-#   --target   build this target alone, say dptrain without the tests
-#   --jobs     compile so many files at a time; by default as many as there are cores, and 1.5 GiB for each
-#   -D, -U, -W and --fresh are handed to CMake's configuration
+#   --preset   a preset of CMakePresets.json; release is built in build, every other preset in build-<preset>
+#   --target   build only this target, for example dptrain without the tests
+#   --jobs     compile this many files at a time; by default one per core, but only as many as fit into memory at 1.5 GiB each
+#   -D, -U, -W and --fresh are passed to CMake's configuration
 #
 # Exit codes: 0 built, 64 usage, 69 a tool is missing, otherwise CMake's own.
 set -euo pipefail
@@ -15,7 +15,7 @@ fail() {
   exit "$1"
 }
 
-# The files to compile at a time: one a core, but no more than the free memory has room for.
+# The number of files to compile at a time: one per core, but no more than fit into free memory.
 jobs_for_this_machine() {
   local cores jobs
   cores=$(nproc)
@@ -61,7 +61,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 command -v cmake > /dev/null || fail 69 "cmake is missing; scripts/setup.sh installs it"
 
-# A folder keeps the generator it was first configured with, whatever the preset would take.
+# A folder keeps the generator that it was first configured with, whatever the preset says.
 generator=$(sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$folder/CMakeCache.txt" 2> /dev/null || true)
 if [[ -n $generator && $generator != Ninja && " ${configure[*]} " != *" --fresh "* ]]; then
   configure+=(-G "$generator")

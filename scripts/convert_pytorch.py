@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # Usage: scripts/convert_pytorch.py to-pytorch|from-pytorch ... --model NAME -o FILE     (--help)
-"""Weights of dptrain's models to PyTorch and back, by the reference models of scripts/pytorch_models.py.
+"""Converts weights of dptrain's models to PyTorch and back, with the reference models of scripts/pytorch_models.py.
 
     convert_pytorch.py to-pytorch runs/lenet_1cpu --model lenet -o lenet.pt
     convert_pytorch.py from-pytorch lenet.pt --model lenet -o lenet.safetensors
     convert_pytorch.py from-pytorch --new --model resnet18 --set channels=3 -o new.safetensors
 
-to-pytorch reads a run, a checkpoint's folder or a .safetensors file, loads it with load_state_dict(strict=True), writes the state
-with torch.save where -o is given, and prints JSON: the weights' hash as `dptrain hash` prints it, and what the model makes of the
-inputs that a formula gives (tests/golden/golden.py). from-pytorch takes what torch.save or safetensors wrote, or the model as
-PyTorch begins it, and writes what `init: {from: FILE}` reads. Needs torch, safetensors, for bert transformers:
+to-pytorch reads a run, the folder of a checkpoint or a .safetensors file, and loads it with load_state_dict(strict=True). With -o it
+writes the state with torch.save. It prints JSON: the weights' hash as `dptrain hash` prints it, and the model's outputs for inputs
+from a formula (tests/golden/golden.py). from-pytorch takes a file that torch.save or safetensors wrote, or with --new the model as
+PyTorch initializes it, and writes a file that `init: {from: FILE}` reads. Needs torch and safetensors, for bert also transformers:
 scripts/setup_peers.sh.
 """
 import argparse
@@ -33,10 +33,11 @@ from golden import batch_for, summary  # noqa: E402
 
 
 def weights_file(path):
-    """The model.safetensors of a run's newest checkpoint, of a checkpoint, or the file itself."""
+    """The model.safetensors of a run's newest checkpoint, that of a checkpoint, or the file itself."""
     if path.is_file():
         return path
-    # What a killed run has left half written, and what a resumed one put aside, is called step-000938.tmp-7 and step-000938.aside.
+    # Checkpoints that a killed run left half-written, or that a resumed run put aside, are called step-000938.tmp-7 and
+    # step-000938.aside.
     steps = {int(folder.name[5:]): folder for folder in path.glob("checkpoints/step-*")
              if folder.name[5:].isdecimal() and (folder / "manifest.json").exists()}
     found = (steps[max(steps)] if steps else path) / "model.safetensors"
@@ -46,13 +47,13 @@ def weights_file(path):
 
 
 def state_of(net):
-    """What dptrain keeps of a model: parameters, tied ones under each of their names, and running statistics."""
+    """The state that dptrain keeps of a model: parameters, tied ones under each of their names, and running statistics."""
     return {name: tensor.clone() for name, tensor in net.state_dict().items() if tensor.is_floating_point()}
 
 
 def load(net, tensors):
-    """Gives the model these tensors, all of them and no others. What a batch norm has counted, which dptrain doesn't, stays as it
-    is; of tied parameters, which share memory, one name is enough."""
+    """Gives the model exactly these tensors. The counters of batch norms, which dptrain doesn't have, stay as they are. For tied
+    parameters, which share memory, one name is enough."""
     own, state = net.state_dict(), dict(tensors)
     given = {own[name].data_ptr(): tensor for name, tensor in tensors.items() if name in own}
     for name, tensor in own.items():
@@ -67,7 +68,7 @@ def load(net, tensors):
 
 
 def averaged(net, tensors, path):
-    """The tensors with the moving average that a training with ema has kept beside them, under each name of a parameter."""
+    """The tensors with the moving average that a run with ema has kept beside them, under each name of a parameter."""
     if not path.exists():
         sys.exit(f"convert_pytorch: {path}: no such file; only a training with ema has an average")
     own = net.state_dict()
@@ -76,7 +77,7 @@ def averaged(net, tensors, path):
 
 
 def weights_hash(tensors):
-    """As lib/train/safetensors.h defines it."""
+    """The hash that lib/train/safetensors.h defines."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         digest.update(f"{name}\nF32\n{list(tensors[name].shape)}\n".encode())
@@ -85,7 +86,7 @@ def weights_hash(tensors):
 
 
 def outputs(model, net):
-    """Norm, first values and products with fixed vectors of the logits, in evaluation, of the formula's batch of 4 with seed 1."""
+    """Norm, first values and products with fixed vectors of the logits, in evaluation, for the formula's batch of 4 with seed 1."""
     net.eval()
     with torch.no_grad():
         if model != "bert":
@@ -112,7 +113,7 @@ def from_pytorch(a, net):
 
 
 def option(text):
-    """KEY=VALUE of --set, the value a number."""
+    """KEY=VALUE of --set, where the value is a number."""
     key, _, value = text.partition("=")
     return key, float(value) if "." in value else int(value)
 

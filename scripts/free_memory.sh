@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints how many MiB of memory are free on this machine, or a container's limit where that is less.
+# Prints how many MiB of memory are free on this machine, or a container's limit if that is less.
 #
 # Usage: scripts/free_memory.sh
 #

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Makes what scripts/gpu_check.sh needs on a machine that has a GPU but no network and not our packages: the binary and the test
-# programs, without debugging symbols, and the small libraries that a stock Ubuntu 24.04 lacks, in one archive. cuDNN, cuBLAS and
-# NVRTC are that machine's own, and its checkout of this repository, of the same commit, has the data. Tests that mpirun starts
-# stay behind.
+# Makes an archive of what scripts/gpu_check.sh needs on a machine that has a GPU but no network and not our packages. It holds the
+# binary and the test programs, without debugging symbols, and the small libraries that a stock Ubuntu 24.04 lacks. The other machine
+# must have cuDNN, cuBLAS and NVRTC; the data comes from its checkout of this repository, which must be of the same commit. Tests that
+# mpirun starts are left out.
 #
 # Usage: scripts/gpu_bundle.sh [--architectures LIST] [--build DIR] [--out DIR]
 #   --architectures   CUDA architectures to build for; 90a, Hopper, by default
 #   --build DIR       bundle this finished build, and build nothing
-#   --out DIR         build-gpu-bundle by default; replaced
+#   --out DIR         the folder of the bundle; build-gpu-bundle by default; it is replaced
 #
-# Exit codes: 0 made, 64 usage, 66 the build is not finished, 69 a library is missing, 74 it is over 50 MiB, or that of the build.
+# Exit codes: 0 made, 64 usage, 66 the build is not finished, 69 a library is missing, 74 the bundle is over 50 MiB, otherwise that of
+# the build.
 set -euo pipefail
 
 fail() {
@@ -50,16 +51,16 @@ version=$("$build/dptrain" --version)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/bin" "$folder/tests" "$folder/lib" "$folder/share/dptrain"
-# Where an installed dptrain looks.
+# An installed dptrain looks for its data here.
 cp -r "$root/configs" "$root/datasets" "$folder/share/dptrain"
-# Names of functions stay: what hangs is told by them.
+# Function names are kept, to show where a program hangs.
 strip --strip-debug -o "$folder/bin/dptrain" "$build/dptrain"
 for program in "${programs[@]}"; do
   name=$(basename "$program")
   [[ $name == processes_test ]] || strip --strip-debug -o "$folder/tests/$name" "$program"
 done
 
-# Theirs: what every Ubuntu has, the driver's and NVIDIA's libraries. All others come along.
+# Libraries of the other machine: what every Ubuntu has, the driver's and NVIDIA's. All other libraries are bundled.
 theirs='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libz|libcu.*|libnv.*|libnccl)\.so'
 while read -r name path; do
   [[ ! $name =~ $theirs ]] || continue
@@ -68,10 +69,10 @@ while read -r name path; do
 done < <(ldd "$build/dptrain" "${programs[@]}" | sed -n 's/^[[:space:]]*\([^ ]*\) => \([^(]*[^ (]\).*/\1 \2/p' | sort -u)
 rm -rf "$out"
 mkdir -p "$out"
-# The programs have most of their code in common, far apart.
+# The programs share most of their code, at large distances in the archive.
 tar -C "$folder" -c . | xz -T1 --lzma2=preset=6,dict=256MiB > "$out/bundle.tar.xz"
 printf '%s\n' "$version" > "$out/VERSION"
-# By which gpu_check.sh sees that the checkout over there is of the same sources.
+# gpu_check.sh compares these sums to see that the checkout on the other machine has the same sources.
 (cd "$root" && git ls-files -z --cached --others --exclude-standard apps lib tests configs datasets | xargs -0 sha256sum) > "$out/SOURCES"
 
 mib=$(du -sm --apparent-size "$out" | cut -f 1)

@@ -1,31 +1,33 @@
 #!/usr/bin/env bash
-# The checks that need a GPU, on a machine that has one; no network is needed. Uses a build, or what scripts/gpu_bundle.sh made
-# on another machine, and writes what it found into gpu-<name of the GPU>.json and .md, row by row: a later call adds to it.
+# Runs the checks that need a GPU, on a machine that has one; no network is needed. Uses a build, or a bundle that
+# scripts/gpu_bundle.sh made on another machine. Writes the results to gpu-<name of the GPU>.json and .md, row by row: a later call
+# adds to them.
 #
 # Usage: scripts/gpu_check.sh [OPTION ...] STAGE ...
 #        scripts/gpu_check.sh [--build DIR] run PROGRAM [ARGUMENT ...]
-# Stages, one after the other:
-#   test            every test program, what uses a GPU first; a test of a GPU that is skipped has failed, unless it needs more
-#                   GPUs than there are; two processes that share the GPU run the communicators' tests over NCCL
-#   sanitize        compute-sanitizer's memcheck, racecheck and synccheck on the operators' tests of a GPU
-#   bench CASE      resnet18, lenet, pyramidnet-240, pyramidnet-768 (by the batch) or bert against PyTorch, where --python has it
+# Stages run one after the other:
+#   test            every test program, those that use a GPU first. A skipped GPU test counts as failed, unless it needs more GPUs than
+#                   there are. Two processes that share the GPU run the communicators' tests over NCCL
+#   sanitize        compute-sanitizer's memcheck, racecheck and synccheck on the operators' GPU tests
+#   bench CASE      a comparison with PyTorch, if the interpreter of --python has it; CASE is resnet18, lenet, pyramidnet-240,
+#                   pyramidnet-768 (named by the batch) or bert
 # Options:
 #   --build DIR     a bundle or a build; by default build-gpu-bundle, or else build
-#   --out DIR       for the results; docs/results by default
-#   --limit-s N     seconds of each stage, 540 by default; what isn't done by then counts as failed
-#   --total-s N     seconds of all stages together; the later ones get what the earlier ones leave of it
-#   --logs DIR      for all that failing test programs said, of which the results keep the first lines; and for timelines of some
-#                   steps of what bench trains
-#   --cuda-only     of test those tests alone that use a GPU
+#   --out DIR       the folder of the results; docs/results by default
+#   --limit-s N     seconds for each stage, 540 by default; what isn't done by then counts as failed
+#   --total-s N     seconds for all stages together; a later stage gets what earlier stages leave
+#   --logs DIR      the folder for the full output of failed test programs, of which the results keep the first lines, and for
+#                   timelines of some steps of the runs of bench
+#   --cuda-only     of test, run only the tests that use a GPU
 #   --jobs N        test programs at a time
-#   --rounds N      of a bench, 3 by default
-#   --precision P   of a bench, one of those it has; all of them by default
+#   --rounds N      rounds of a bench, 3 by default
+#   --precision P   one precision of a bench; by default all that the case has
 #   --python P      an interpreter that may have torch; python3 by default
-# run starts a program with the libraries that the stages would have, say run dptrain devices: the build's own, where it has
-# one of that name.
+# run starts a program with the libraries that the stages use, for example run dptrain devices. The program is taken from the build if
+# the build has one of that name.
 # The results are written after each stage.
 #
-# Exit codes: 0 passed, 1 a stage failed, 64 usage, 66 there is no build, or one of other sources, 69 a tool or a library is
+# Exit codes: 0 passed, 1 a stage failed, 64 usage, 66 there is no build, or it was made of other sources, 69 a tool or a library is
 # missing, 71 there is no GPU, 74 the bundle can't be unpacked.
 set -euo pipefail
 
@@ -82,7 +84,7 @@ done
 begun=$SECONDS
 command -v python3 > /dev/null || fail 69 "python3 is missing; the stages are run by it"
 
-# The build: a bundle has its binary in bin/, a build folder at its top. A bundle travels packed, and is unpacked into $TMPDIR, once.
+# A bundle has its binary in bin/, a build folder at its top. A bundle is packed; it is unpacked into $TMPDIR once.
 if [[ -z $build ]]; then
   build=$root/build-gpu-bundle
   [[ -d $build ]] || build=$root/build
@@ -99,7 +101,7 @@ if [[ -e $build/bundle.tar.xz ]]; then
     part=$(mktemp -d "$unpacked.XXXXXX")
     said=$(python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$build/bundle.tar.xz" "$part" 2>&1) ||
       { rm -rf "$part"; fail 74 "$build/bundle.tar.xz can't be unpacked into $part: ${said##*$'\n'}"; }
-    # Whoever came first has made it.
+    # If another process was first, its copy is used.
     mv -T "$part" "$unpacked" 2> /dev/null || rm -rf "$part"
   fi
   build=$unpacked
@@ -111,8 +113,7 @@ binary=$build/dptrain
 build=$(cd "$build" && pwd)
 binary=$(cd "$(dirname "$binary")" && pwd)/dptrain
 
-# The libraries that the loader doesn't find by itself, and the one that dptrain opens, searched in NVIDIA's Python packages and the
-# toolkit's folders.
+# Lists the libraries that the loader doesn't find by itself, and the one that dptrain opens at run time if it isn't found.
 missing_libraries() {
   { LD_LIBRARY_PATH=$1 ldd "$binary" "$build"/tests/*_test 2> /dev/null || true; } | sed -n 's/^[[:space:]]*\([^ ]*\) => not found.*/\1/p' | sort -u
   { LD_LIBRARY_PATH=$1 "$binary" --version 2> /dev/null || true; } | sed -n 's/.*CUDA \([0-9]*\)\..*cuBLASLt (not found).*/libcublasLt.so.\1/p'
@@ -129,7 +130,7 @@ path=$path${LD_LIBRARY_PATH:+${path:+:}$LD_LIBRARY_PATH}
 missing=$(missing_libraries "$path")
 if [[ -n $missing ]]; then
   mapfile -t folders < <(python_folders | sed '/^$/d'; printf '%s\n' /usr/local/cuda/lib64 /usr/local/cuda/lib)
-  # What dptrain opens is known once the loader finds the others.
+  # The library that dptrain opens is known only after the loader has found the others, so this takes two rounds.
   for round in 1 2; do
     for library in $missing; do
       for folder in "${folders[@]}"; do
@@ -156,7 +157,7 @@ fi
 # The GPU, by the name that the binary gives it.
 work=$(mktemp -d)
 written=nothing
-# merge: puts down what the stages have found so far.
+# merge: adds what the stages have found so far to the results.
 merge() {
   local result
   for result in "$work"/*.json; do
@@ -166,7 +167,7 @@ merge() {
     rm "$result"
   done
 }
-# Whoever ends it may say so twice, as timeout does, to it and to all that it has started.
+# A signal may come twice, for example from timeout, which sends it to this script and to all that it has started.
 trap 'trap "" HUP INT TERM; merge; rm -rf "$work"' EXIT
 devices=$("${with_libraries[@]}" "$binary" devices --json 2> "$work/errors") ||
   fail 71 "$binary can't list this machine's devices: $(tail -n 1 "$work/errors")"
@@ -181,7 +182,7 @@ if [[ $simulated == true && -z $out ]]; then
 fi
 driver=
 if [[ $simulated == false ]] && command -v nvidia-smi > /dev/null; then
-  # Without persistence each process that is alone initialises the GPU anew, dptrain as PyTorch.
+  # Without persistence mode, each process that is alone initializes the GPU again; this affects dptrain and PyTorch alike.
   if IFS=, read -r name driver persistence < <(nvidia-smi --query-gpu=name,driver_version,persistence_mode --format=csv,noheader 2> /dev/null) &&
     [[ -n $driver ]]; then
     gpu=$name driver=${driver# }${persistence:+, persistence mode${persistence,,}}
@@ -198,7 +199,7 @@ done
 cudnn=$({ LD_LIBRARY_PATH=$path ldd "$binary" 2> /dev/null || true; } | sed -n 's/^[[:space:]]*libcudnn\.so[^ ]* => \([^ ]*\).*/\1/p')
 version=$("${with_libraries[@]}" "$binary" --version)
 
-# stage NAME RESULT: runs it, and puts down what it found.
+# run_stage NAME RESULT: runs a stage, which writes what it found to RESULT.
 run_stage() {
   local stage=$1 result=$2 limit_s=$limit_s
   if [[ -n $total_s ]]; then
@@ -218,7 +219,7 @@ run_stage() {
         "${trial[@]}"
       ;;
     sanitize)
-      # By itself, so that what else was asked for goes on.
+      # A missing sanitizer fails only this stage, so that the other stages go on.
       if [[ $simulated == true ]]; then
         echo "gpu_check: compute-sanitizer looks at a GPU's machine code, and a simulated GPU has none; leave out sanitize" >&2
         return 69

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Usage: scripts/gpu_results.py --out DIR --name NAME --version TEXT [--driver V] [--cudnn FILE] RESULT...
-"""Merges what the stages of scripts/gpu_check.sh found into DIR/gpu-<name>.json, and writes DIR/gpu-<name>.md from it.
+"""Merges the results of the stages of scripts/gpu_check.sh into DIR/gpu-<name>.json, and writes DIR/gpu-<name>.md from it.
 
-A row of a stage replaces the row of the same name; each has the date and dptrain's commit. Prints the names of both files.
+A row of a stage replaces the row of the same name; each row has the date and dptrain's commit. Prints the names of both files.
 """
 import argparse
 import ctypes
@@ -15,8 +15,8 @@ import re
 
 from bench_gpu import CASES
 
-# What each row is to reach: seconds of an epoch and from the start to the first step at most, times PyTorch's speed at least, its
-# memory at most.
+# The bars of each row: the most seconds of an epoch and from the start to the first step, the least speed and the most memory as
+# multiples of PyTorch's.
 MEMORY_AND_START = dict(memory=0.8, start=3)
 BARS = {"resnet18 fp32": dict(MEMORY_AND_START, speed=1.2), "resnet18 tf32": dict(MEMORY_AND_START, speed=1.2),
         "resnet18 bf16": dict(MEMORY_AND_START, epoch=1.0, speed=1.3), "lenet fp32": dict(MEMORY_AND_START, epoch=0.15),
@@ -24,7 +24,7 @@ BARS = {"resnet18 fp32": dict(MEMORY_AND_START, speed=1.2), "resnet18 tf32": dic
 
 
 def bars_of(gpu, name):
-    """Seconds of an epoch are asked of an H200."""
+    """The bars of a row; seconds of an epoch are required only of an H200."""
     return {key: bar for key, bar in BARS[name].items() if key != "epoch" or "H200" in gpu}
 
 
@@ -94,7 +94,7 @@ def test_table(rows, errors):
         cells = [name, row["passed"], row["cuda_passed"], len(row["failures"]), len(row["skips"]), row["not_run"]]
         cells += [row["errors"] if "errors" in row else "not known"] * errors + [row["seconds"], row["commit"], row["date"]]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
-    # A line of a failure may hold anything; inside backquotes it stays text.
+    # A line of a failure may hold any text; backquotes keep it plain.
     for name, row in rows.items():
         for failure in row["failures"]:
             lines += ["", f"{name}: `{failure['test']}` failed: `{' / '.join(failure['lines']).replace('`', chr(39))}`"]

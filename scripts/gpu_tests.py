@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # Usage: scripts/gpu_tests.py test|sanitize --programs DIR --result FILE [--limit-s 540] [--jobs N] [--cuda-only] [--sanitizer PATH] [--logs DIR]
-"""Runs GoogleTest programs in shards, several at a time, and writes what they said as JSON. scripts/gpu_check.sh calls it.
+"""Runs GoogleTest programs in shards, several at a time, and writes their results as JSON. scripts/gpu_check.sh calls it.
 
-`test` runs every DIR/*_test, those tests first that are of a GPU. A test of a GPU, one with "cuda" in its name, fails if it is
-skipped, unless it needs more GPUs than there are. `sanitize` runs those of the operators under compute-sanitizer. Tests that a
-crash, a hang or an error of the GPU has kept from running are run in a new process. With --logs all that a process said in
-which something failed is added to DIR/<row>.log. Exits 1 if anything failed or was not run before the limit.
+`test` runs every DIR/*_test, GPU tests first. A GPU test, one with "cuda" in its name, fails if it is skipped, unless it needs more
+GPUs than there are. `sanitize` runs the GPU tests of the operators under compute-sanitizer. Tests that a crash, a hang or an error of
+the GPU has kept from running are run in a new process. With --logs, the full output of every process in which something failed is
+added to DIR/<row>.log. Exits 1 if anything failed or was not run before the limit.
 """
 import argparse
 import concurrent.futures
@@ -23,37 +23,38 @@ import time
 
 CUDA_TESTS = "*cuda*:*Cuda*:*CUDA*:*Nccl*"
 PAIR_TESTS = "LongNcclPairTest.*"  # two processes that share the GPU
-LONG_TESTS = "Long*:*/Long*"  # suites that take the whole machine for a while: alone, at the end
-# They ask libraries or run helpers that need no GPU, whatever they are called.
+LONG_TESTS = "Long*:*/Long*"  # suites that use the whole machine for a while: run alone, at the end
+# These query libraries or run CPU code that needs no GPU, whatever their names say.
 WITHOUT_GPU = "*CudaConvolutionPlans*:*CudaWinogradConvolutions*:*CallTimes*"
-# Our own kernels first, then what memory those of the libraries touch; not calls that are to fail.
+# The tools check dptrain's own kernels first, then the memory accesses of the libraries' kernels. API calls that are meant to fail
+# aren't reported.
 OURS, COMMON = ("kns=dptrain",), ("--show-backtrace", "device", "--print-limit", "20", "--max-connections", "64")
 TOOLS = {"racecheck": ["--tool", "racecheck", "--kernel-name", *OURS, *COMMON],
          "synccheck": ["--tool", "synccheck", "--kernel-name", *OURS, *COMMON],
          "memcheck": ["--tool", "memcheck", "--report-api-errors", "no", "--kernel-name", *OURS, *COMMON],
          "memcheck of libraries": ["--tool", "memcheck", "--report-api-errors", "no", "--kernel-name-exclude", *OURS, *COMMON]}
-RUNNING = set()  # programs
-LINES = 8  # of a failure, in the results
-SILENT_S = 90  # without a word from a program, after which it hangs; it tells of each test that begins and ends
+RUNNING = set()  # running programs
+LINES = 8  # lines of a failure in the results
+SILENT_S = 90  # a program that prints nothing for this long hangs; it reports each test that begins and ends
 SILENT_ALONE_S = 600
-RESTARTS = 8  # of a shard
-# After which a process's GPU does nothing more.
+RESTARTS = 8  # of a shard's process
+# Errors after which the GPU does nothing more for the process.
 STICKY = re.compile(r"illegal (memory access|address|instruction)|misaligned address|launch failure|launch timed out|device-side assert|"
                     r"invalid (program counter|address space)|hardware stack error|ECC error|EXECUTION_FAILED|"
                     r"not supported on global/shared address space|context is destroyed|"
                     r"cudaError(IllegalAddress|MisalignedAddress|LaunchFailure|LaunchTimeout|IllegalInstruction|Assert|InvalidAddressSpace|"
                     r"InvalidPc|HardwareStackError|ECCUncorrectable|ContextIsDestroyed)", re.I)
-# "needs 2 GPUs, there are 1", "each rank needs a GPU of its own, of which there are 1"
-MPI = re.compile(r"\bMPI\b|mpirun")  # which a machine with a GPU need not have
+# Examples for MORE_GPUS: "needs 2 GPUs, there are 1", "each rank needs a GPU of its own, of which there are 1".
+MPI = re.compile(r"\bMPI\b|mpirun")  # MPI needn't be installed on a machine with a GPU
 MORE_GPUS = re.compile(r"needs .*GPUs?\b.*there (?:is|are) [1-9]")
 
 
 class Unlisted(Exception):
-    """A program that does not tell its tests."""
+    """A program failed to list its tests."""
 
 
 def listed(program, test_filter):
-    """The tests that the filter leaves."""
+    """The tests that the filter selects."""
     try:
         done = subprocess.run([program, "--gtest_list_tests", "--gtest_filter=" + test_filter], capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
@@ -76,7 +77,7 @@ def first_lines(text):
 
 
 class Shard:
-    """Tests of a program that are run in one process, or in more where that ends early."""
+    """Tests of a program that run in one process, or in more if a process ends early."""
 
     def __init__(self, program, tests, phase="", tool=None, prefix=(), logs=None, silent_s=SILENT_S):
         self.program, self.tests, self.tool, self.prefix = program, tests, tool, list(prefix)
@@ -84,7 +85,7 @@ class Shard:
         self.row = f"{tool} {program.name}" if tool else program.name + phase
 
     def keep(self, said, end):
-        """All that a process said in which something failed, for who is to find out why."""
+        """Keeps the full output of a process in which something failed, to find out why."""
         if self.logs is None:
             return
         self.logs.mkdir(parents=True, exist_ok=True)
@@ -92,7 +93,7 @@ class Shard:
             log.write(f"{said}\n{end}\n\n")
 
     def run(self, deadline):
-        """The row's figures of this shard."""
+        """Runs the shard and returns its figures for the row."""
         start, figures, left = time.monotonic(), dict(passed=0, cuda_passed=0, not_run=0, failures=[], skips=[]), self.tests
         for _ in range(RESTARTS):
             if not left or deadline - time.monotonic() < 1:
@@ -108,7 +109,7 @@ class Shard:
         return figures
 
     def run_process(self, tests, deadline):
-        """Figures of those tests that have run, and the others."""
+        """Figures of the tests that have run, and the remaining tests."""
         with tempfile.TemporaryDirectory() as folder:
             report, flags, output = (pathlib.Path(folder) / name for name in ("report.json", "flags", "output"))
             flags.write_text(f"--gtest_filter={':'.join(tests)}\n--gtest_output=json:{report}\n")
@@ -136,7 +137,7 @@ class Shard:
         return figures, left
 
     def wait_for(self, process, output, deadline):
-        """How the process ended; killed at the deadline, or when it has said nothing for long."""
+        """How the process ended. It is killed at the deadline, or if it has printed nothing for long."""
         start = heard = time.monotonic()
         size = 0
         while process.poll() is None:
@@ -152,7 +153,7 @@ class Shard:
 
 
 def is_cuda(name):
-    """Whether it is a test of a GPU, which is not to be skipped where there is one."""
+    """Whether a test is a GPU test, which must not be skipped if there is a GPU."""
     return any(fnmatch.fnmatchcase(name, one) for one in CUDA_TESTS.split(":"))
 
 
@@ -161,7 +162,7 @@ def ran_on_gpu(name):
 
 
 def skip_reason(name, said):
-    """What stands between a skipped test's begin and end, less the place in the source."""
+    """The lines between a skipped test's begin and end, without the place in the source."""
     block = re.search(r"\[ RUN      \] " + re.escape(name) + r"\n(.*?)\[  SKIPPED \]", said, re.S)
     lines = [line for line in (block[1] if block else "").splitlines() if line.strip() and not line.endswith(": Skipped")]
     return " ".join(line.strip() for line in lines)
@@ -176,7 +177,7 @@ def add_skip(figures, name, said):
 
 
 def from_report(report, said, tests):
-    """Of a program that came to its end. What follows on an error that the GPU doesn't get over is left."""
+    """Results of a program that ended by itself, and the tests after an error that the GPU doesn't recover from."""
     figures = dict(passed=0, cuda_passed=0, failures=[], skips=[])
     for test in (test for suite in report["testsuites"] for test in suite["testsuite"]):
         name = f"{test['classname']}.{test['name']}"
@@ -194,7 +195,7 @@ def from_report(report, said, tests):
 
 
 def from_output(said, end, tests):
-    """Of a program that wrote no report: what it had done, the test it was in, and those that it never began."""
+    """Results of a program that wrote no report: the tests that ended, the test in progress, and the tests that never began."""
     begun = re.findall(r"^\[ RUN      \] (\S+)", said, re.M)
     passed = re.findall(r"^\[       OK \] (\S+)", said, re.M)
     failed = [name for name in re.findall(r"^\[  FAILED  \] ([^\s,]+)", said, re.M) if name in begun[:-1]]
@@ -212,7 +213,7 @@ def from_output(said, end, tests):
     return dict(figures, not_run=len(tests) - len(begun)), []
 
 
-# What it found begins so, and so does what kept it from looking.
+# Lines of the tool's findings, and of errors that kept it from checking, begin like this.
 FINDING = re.compile(r"^=========\s+(Error|Warning|Invalid|Barrier|Uninitialized|Program hit|Fatal|Internal|Address|Misaligned|Divergent)", re.I)
 BLIND = re.compile(r"internal|overflow|not supported|unable|could not|failed to", re.I)
 
@@ -221,7 +222,7 @@ def sanitizer_said(said, complete):
     lines = [line for line in said.splitlines() if line.startswith("=========")]
     counts = [int(n) for line in lines for n in re.findall(r"SUMMARY: (\d+) (?:error|hazard)", line)]
     others = [line for line in lines if "SUMMARY" not in line and "COMPUTE-SANITIZER" not in line and line.strip("= ")]
-    # Without the frames of every one there is room for more of them.
+    # Without the frames of each report, more reports fit.
     reports = [line for line in others if FINDING.match(line)] or others
     blind = [line for line in others if BLIND.search(line)]
     if counts:
@@ -240,7 +241,7 @@ def added(rows, shard, figures):
 
 
 def shards_of(programs, test_filter, jobs, rows, **options):
-    """What can't list its tests has failed as a row of its own; the others go on."""
+    """Makes the shards. A program that can't list its tests gets a failed row of its own; the others go on."""
     shards = []
     for program in programs:
         try:
@@ -267,14 +268,14 @@ def told(name, row):
 
 
 def phases_of(arguments, programs, rows):
-    """(jobs, shards, when it is to be done) one after the other. What is most worth knowing first."""
+    """Yields (jobs, shards, deadline) of each phase in order, the most important first."""
     now = time.monotonic()
     deadline = now + arguments.limit_s - 5
 
     def shards(programs, test_filter, jobs, until=deadline, **options):
         if time.monotonic() < deadline:
             return jobs, shards_of(programs, test_filter, jobs, rows, logs=arguments.logs, **options), until
-        # Listing what there is no time for would take more of it.
+        # Without time left, even listing the tests would take too long.
         left = Shard(pathlib.Path("all programs"), [], options.get("phase", ""), options.get("tool"))
         added(rows, left, dict(failures=[dict(test="any test", lines=["not begun before the limit"])]))
         told(left.row, rows[left.row])
@@ -282,7 +283,7 @@ def phases_of(arguments, programs, rows):
 
     if arguments.stage == "sanitize":
         operators = [program for program in programs if program.name == "ops_test"]
-        share = (deadline - now) / len(TOOLS)  # so that none takes the others' time
+        share = (deadline - now) / len(TOOLS)  # so that no tool takes the others' time
         for number, (tool, options) in enumerate(TOOLS.items(), 1):
             prefix = [arguments.sanitizer, *options, "--error-exitcode", "86"]
             yield shards(operators, f"{CUDA_TESTS}-{WITHOUT_GPU}", arguments.jobs, now + number * share, tool=tool, prefix=prefix)
@@ -297,7 +298,7 @@ def phases_of(arguments, programs, rows):
 
 
 def end_all(number, _):
-    """Programs are in sessions of their own: whoever ends this one is to have a free GPU then."""
+    """Ends all programs, which are in sessions of their own, so that the GPU is free when this script is ended."""
     for process in list(RUNNING):
         try:
             os.killpg(process.pid, signal.SIGKILL)
@@ -324,7 +325,7 @@ def main():
     def write():
         on_gpu = sum(row["cuda_passed"] for row in rows.values())
         passed = on_gpu > 0 and not any(row["failures"] or row["not_run"] or row.get("errors") for row in rows.values())
-        # Whole or not at all, whenever this program is ended.
+        # The file is replaced as a whole, because this program may be ended at any time.
         part = a.result.with_suffix(".part")
         part.write_text(json.dumps(dict(stage=a.stage, passed=passed, seconds=round(time.monotonic() - start, 1), rows=rows)))
         part.replace(a.result)
@@ -336,7 +337,7 @@ def main():
             running = {pool.submit(shard.run, deadline): shard for shard in shards}
             for done in concurrent.futures.as_completed(running):
                 added(rows, running[done], done.result())
-                write()  # whoever ends this program loses no more than what is under way
+                write()  # ending this program loses only the test programs in progress
         for name in dict.fromkeys(shard.row for shard in shards):
             told(name, rows[name])
     passed, on_gpu = write()

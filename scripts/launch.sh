@@ -1,32 +1,40 @@
 #!/usr/bin/env bash
-# Starts a command as the processes of one job, here or on several hosts: a thin wrapper of rsync and Open MPI's mpirun, which
-# prints the lines that it runs. Where srun starts jobs, it needs no wrapper.
+# Starts a command as the processes of one job, on this host or on several hosts. This is a thin wrapper of rsync and Open MPI's mpirun;
+# it prints the command lines that it runs. Where srun starts jobs, no wrapper is needed.
 #
 # Usage: scripts/launch.sh [OPTION ...] -- dptrain --config F [ARGUMENT ...]
-#   -n N                 processes that train; by default one a host
-#   -s N                 beside them so many servers of a kvstore of type dist_*, and its scheduler, in turn on the hosts: adds
-#                        --set strategy.servers=N to the command. By default 0, a server in each process that trains
-#   -H HOSTS             where: a,b or a:2,b:4 with the processes of each, or a file with a line a host, 'a' or 'a slots=4',
-#                        and comments behind a #; by default this one. mpirun reaches them by ssh, which must ask for no password
-#   --sync-dst-dir DIR   first copy the working folder, without .git, to this folder of each host, an absolute path, and work there
-#   --max-restarts N     start again, after some seconds, where a process was lost (75) or all were killed, so many times at most; 0 by
-#                        default. As before where the run hadn't begun, else with --resume, from its newest checkpoint, which all
-#                        hosts have to see. Another start that finds a host missing (69) is one of them
-#   --grace S            where one has failed, or a signal ends the job, Open MPI waits so many seconds before it sends SIGTERM to the
-#                        others, and as long again before it kills them; 15 by default, as a checkpoint may take a while. A stop by
-#                        a signal that goes well takes no longer than the step in hand and the checkpoint
-#   --agent COMMAND      instead of ssh
-# Variables named DPTRAIN_*, NCCL_*, OMP_*, ONEDNN_* and DNNL_*, and LD_LIBRARY_PATH, are handed to all hosts; Open MPI hands on those named OMPI_*.
+#   -n N                 the number of training processes; by default one per host
+#   -s N                 also start N servers of a kvstore of type dist_*, and its scheduler, in turn on the hosts; adds
+#                        --set strategy.servers=N to the command. By default 0: each training process has a server
+#   -H HOSTS             the hosts: a,b or a:2,b:4 with the processes of each, or a file with one host per line, 'a' or 'a slots=4',
+#                        and comments after a #; by default this host. mpirun reaches hosts by ssh, which must not ask for a password
+#   --sync-dst-dir DIR   first copy the working folder, without .git, to this folder of each host (an absolute path), and work there
+#   --max-restarts N     start the job again after a fault, at most N times; 0 by default. See Restarts
+#   --grace S            after a failure of a process, or a signal that ends the job, Open MPI waits this many seconds before it sends
+#                        SIGTERM to the other processes, and as long again before it kills them; 15 by default, as a checkpoint may take
+#                        a while. A stop by a signal that goes well takes no longer than the current step and the checkpoint
+#   --agent COMMAND      use this command instead of ssh
+# Variables named DPTRAIN_*, NCCL_*, OMP_*, ONEDNN_* and DNNL_*, and LD_LIBRARY_PATH, are passed to all hosts; Open MPI passes on those
+# named OMPI_*.
 #
-# Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 ask all processes at once to stop after the step in hand and a checkpoint; a second one leaves at once.
+# Restarts: the job starts again, after some seconds, if a process was lost (exit code 75) or all processes were killed. If the run
+# hadn't begun, the command starts as before. Otherwise it continues with --resume from the run's newest checkpoint, which all hosts
+# must see. A restart that finds a host missing (exit code 69) is repeated, too, and counts as one of the N.
 #
-# Exit codes: 64 usage, 69 a tool or the program is missing, here or on a host, or a host could not be copied to or reached, 74 no
-# temporary file can be written, or nobody reads what the run prints any more, so that mpirun ends it. Otherwise what the run itself says, in
-# fault.json, fault-<rank>.json or summary.json of its directory, or else, and where its training hasn't begun on this host, in the file
-# that DPTRAIN_EXIT_FILE names for it; or else mpirun's. Where no process of the job has begun 15 s after all were to have joined (DPTRAIN_JOIN_TIMEOUT, 60 by default), as ssh
-# hangs, mpirun is ended: 69. The run's directory is the one that a process of this host has named in the file DPTRAIN_RUN_FILE, or else
-# what --out names, or else runs/<name of the configuration>. An mpirun that has nothing left to wait for here once the run has failed is ended,
-# and one that hangs after a fault, as it does where a network is gone, or long after the training's end, is killed.
+# Signals: Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 ask all processes at once to stop after the current step and a
+# checkpoint. A second signal ends the job at once.
+#
+# Exit codes:
+#   64      usage
+#   69      a tool or the program is missing, here or on a host; a host could not be reached or copied to; or no process of the job has
+#           begun 15 s after all should have joined (DPTRAIN_JOIN_TIMEOUT, 60 s by default), because ssh hangs: mpirun is then ended
+#   74      no temporary file can be written; or nobody reads the run's output any more, so that mpirun ends the run
+#   others  the run's own, from fault.json, fault-<rank>.json or summary.json in its directory. If there is none, or the training hasn't
+#           begun on this host, the one in the file that DPTRAIN_EXIT_FILE names to the run; if there is none either, mpirun's
+#
+# The run's directory is the one that a process of this host has written to the file DPTRAIN_RUN_FILE, or else the one of --out, or else
+# runs/<name of the configuration>. If the run has failed and mpirun has nothing left to wait for here, mpirun is ended. If mpirun hangs
+# after a fault, for example because a network is gone, or long after the end of training, it is killed.
 set -euo pipefail
 
 fail() {
@@ -34,7 +42,7 @@ fail() {
   exit "$1"
 }
 
-# dptrain tells what resumes the run by these words.
+# dptrain uses these words in the advice on how to resume the run.
 DPTRAIN_LAUNCH=$(printf '%s\x1f' "$0" "$@")
 export DPTRAIN_LAUNCH
 
@@ -91,7 +99,7 @@ if [[ -z $hosts ]]; then
   [[ -z $sync_folder ]] || fail 64 "--sync-dst-dir needs hosts; name them with -H"
 fi
 
-# Names and numbers of processes, alike.
+# The names of the hosts and the process counts, in parallel arrays.
 names=()
 counts=()
 if [[ -n $hosts ]]; then
@@ -110,7 +118,7 @@ if [[ -n $hosts ]]; then
     counts+=("${count#:}")
   done
   ((${#names[@]} > 0)) || fail 64 "-H $hosts names no host"
-  # Those without a number share alike what the others leave, the first ones more.
+  # Hosts without a number share the remaining processes evenly; the first hosts get more.
   given=0
   open=0
   for count in "${counts[@]}"; do
@@ -131,14 +139,14 @@ fi
 command -v mpirun > /dev/null || fail 69 "mpirun is missing; scripts/setup.sh installs Open MPI"
 [[ $(mpirun --version 2> /dev/null) == *"Open MPI"* ]] || fail 69 "the mpirun on PATH isn't that of Open MPI"
 [[ -z $sync_folder ]] || command -v rsync > /dev/null || fail 69 "rsync is missing; install it here and on the hosts"
-# In a checkout there need be no dptrain on PATH.
+# In a checkout, dptrain needn't be on PATH.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if [[ ${command[0]} == dptrain && -x $root/build/dptrain ]] && ! command -v dptrain > /dev/null; then
   command[0]=$root/build/dptrain
   [[ $PWD != "$root" ]] || command[0]=build/dptrain
 fi
 
-# is_among_hosts: whether one of the hosts is known to be this one, so that a process begins here.
+# is_among_hosts: whether this host is known to be one of the hosts, so that a process starts here.
 is_among_hosts() {
   local own
   ((${#names[@]} > 0)) || return 0
@@ -160,27 +168,28 @@ child=
 if ! { scratch=$(mktemp -d) && echo 0 > "$scratch/stops"; } 2> /dev/null; then
   fail 74 "can't write a file in the folder for temporary files, ${TMPDIR:-/tmp}; see that it is there and has room, or set TMPDIR to another"
 fi
-# Where a signal that isn't handed on ends this script, what watches over mpirun still needs it.
+# If a signal that isn't passed on ends this script, watch_over still needs the folder.
 trap '[[ -n $child ]] || rm -rf "$scratch"' EXIT
-# Where a process of this host says what it ends with, as mpirun says so only once it has done with all of them, and in which directory
-# its training has begun.
+# A process of this host writes its exit code to the first file, because mpirun reports a code only when all its processes are
+# done. It writes the directory in which its training has begun to the second file.
 export DPTRAIN_EXIT_FILE=$scratch/exit DPTRAIN_RUN_FILE=$scratch/run
-# And what a process has to say of the hosts where not all have joined.
+# A process names these hosts in its message if not all processes have joined.
 unset DPTRAIN_HOSTS
 ((${#names[@]} == 0)) || { printf -v DPTRAIN_HOSTS ', %s' "${names[@]}" && export DPTRAIN_HOSTS=${DPTRAIN_HOSTS#, }; }
 
-# Asked to stop, and how often. Its own session keeps a terminal's Ctrl-C from reaching mpirun, too, which holds back a signal that ends
-# it for the grace time. It hands SIGUSR1 and SIGUSR2 to all processes at once, and dptrain takes them for SIGINT and SIGTERM.
+# Counts the requests to stop and passes them on. mpirun has its own session, so that a terminal's Ctrl-C doesn't reach it as
+# well; it would hold back such a signal for the grace time. mpirun passes SIGUSR1 and SIGUSR2 to all processes at once, and
+# dptrain treats them like SIGINT and SIGTERM.
 is_mpirun=false
 stops=0
 stopped_by=0
 first_stop_us=0
 pass_on() {
   local name=$1 now_us=${EPOCHREALTIME//[.,]/}
-  # A terminal that closes says so to all, and maybe twice: that is no impatience.
+  # A terminal that closes sends SIGHUP, maybe twice; the second one isn't a second request.
   [[ $name != HUP ]] || ((stops == 0)) || return 0
-  # So is a copy of one signal: who runs this script may hand on what the terminal, or a kill of the group, has sent to both. dptrain
-  # takes what comes within 300 ms for one.
+  # A copy of one signal isn't a second request either: whoever runs this script may pass on a signal that the terminal, or a
+  # kill of the group, has already sent here. dptrain counts signals within 300 ms as one.
   ((stops == 0 || now_us - first_stop_us > 300000)) || return 0
   stops=$((stops + 1))
   ((stops > 1)) || { stopped_by=$2 && first_stop_us=$now_us; }
@@ -193,14 +202,14 @@ trap "pass_on INT 130 USR1" INT USR1
 trap "pass_on TERM 143 USR2" TERM USR2 QUIT
 trap "pass_on HUP 143 USR2" HUP
 
-# run COMMAND ...: its exit code, also where a signal has interrupted the wait.
+# run COMMAND ...: returns the command's exit code, even if a signal has interrupted the wait.
 run() {
   local status=0 watcher=
   say "$@"
   [[ $1 != mpirun ]] || is_mpirun=true
   setsid "$@" < /dev/null &
   child=$!
-  # What has come since the last look found nobody to be handed on to.
+  # A signal that came since the last check had no process to go to.
   ((stops == 0)) || kill -s TERM "$child" 2> /dev/null || true
   if [[ $is_mpirun == true ]]; then
     watch_over "$child" &
@@ -211,7 +220,7 @@ run() {
     status=0
     wait "$child" || status=$?
   done
-  # What was to reach the hosts goes on by itself.
+  # The agents that were to reach the hosts don't end by themselves.
   [[ ! -e $scratch/unreached ]] || pkill -KILL -s "$child" || true
   child=
   is_mpirun=false
@@ -228,7 +237,7 @@ for name in "${names[@]}"; do
     fail 69 "could not copy the working folder to $sync_folder on $name; rsync's own message stands above"
 done
 
-# has_program: whether the command's program is where it is to run; what a host elsewhere has nobody here can know.
+# has_program: whether the command's program exists where it is to run. For other hosts this can't be known here.
 has_program() {
   local program=${command[0]}
   [[ $program != -* ]] && is_among_hosts || return 0
@@ -237,14 +246,14 @@ has_program() {
 has_program ||
   fail 69 "there is no program '${command[0]}' here; write its path, for instance build/dptrain, or put it on PATH"
 
-# lacking_host: the first of the hosts that is reached and has no such program, which mpirun says among many words, or not at all where it
-# is ended before.
+# lacking_host: prints the first host that can be reached and doesn't have the program. mpirun reports that among many words, or
+# not at all if it is ended before.
 lacking_host() {
   local name program folder status
   printf -v program %q "${command[0]}"
   printf -v folder %q "${sync_folder:-$PWD}"
   for name in "${names[@]}"; do
-    # 3, and not what an agent ends with that doesn't reach it.
+    # The code 3 differs from the codes of an agent that doesn't reach the host.
     status=0
     # shellcheck disable=SC2086 # a command with its arguments
     timeout 10 ${agent:-ssh} "$name" "cd $folder 2> /dev/null; command -v $program > /dev/null || exit 3" < /dev/null &> /dev/null || status=$?
@@ -253,7 +262,7 @@ lacking_host() {
   return 1
 }
 
-# Binding would leave a process that drives several devices one core. Processes beyond the cores are the user's wish.
+# With binding, a process that drives several devices would get one core. More processes than cores are the user's choice.
 launcher=(mpirun --oversubscribe --bind-to none --mca odls_base_sigkill_timeout "$grace_s")
 ((EUID != 0)) || launcher+=(--allow-run-as-root)
 [[ -z $agent ]] || launcher+=(--mca plm_rsh_agent "$agent")
@@ -271,7 +280,7 @@ if ((servers > 0)); then
   command+=(--set "strategy.servers=$servers")
 fi
 
-# Of the servers and their scheduler, what stands behind the command of the processes that train.
+# Sets `contexts` to the arguments for the servers and their scheduler, which follow the command of the training processes.
 server_contexts() {
   contexts=()
   ((servers > 0)) || return 0
@@ -284,7 +293,7 @@ server_contexts() {
   done
 }
 
-# The run's directory, as the command names it; a configuration may have a name of its own.
+# The run's directory as the command names it; the run may name another, because a configuration may have a name of its own.
 directory=
 for ((i = 0; i < ${#command[@]}; ++i)); do
   case ${command[i]} in
@@ -303,17 +312,18 @@ if [[ -n $sync_folder && $directory != /* ]]; then
     echo "launch: --max-restarts goes on from a checkpoint that every host sees: $sync_folder has to be one folder of all, or --out in one" >&2
   directory=$sync_folder/$directory
 fi
-# And as the run names it, which knows.
+# The directory as the run itself has named it.
 learn_directory() { [[ ! -s $DPTRAIN_RUN_FILE ]] || directory=$(< "$DPTRAIN_RUN_FILE"); }
 
-# Whether it has begun since the first start. Where all processes are on other hosts its configuration, which is written then, says so.
+# has_begun: whether the run has begun since the first start. If all processes are on other hosts, a new configuration file
+# shows it.
 has_begun() { [[ -s $DPTRAIN_RUN_FILE || $(config_there) != "$config_before" ]]; }
-# Whether it hasn't: a process was here, and would have said so.
+# is_yet_to_begin: whether the run surely hasn't begun: a process was here, and would have said so.
 is_yet_to_begin() { [[ ${#names[@]} -eq 0 || -e $scratch/was_here ]] && ! has_begun; }
 config_there() { stat -c '%i %y' "$directory/config.yaml" 2> /dev/null || true; }
 config_before=$(config_there)
 
-# said FILE ...: the exit code that the run has said in one of these since this start, if it has.
+# said FILE ...: prints the exit code that the run has written to one of these files since this start, if any.
 said() {
   local file code
   for file in "$@"; do
@@ -323,18 +333,20 @@ said() {
   done
 }
 
-# own_code STATUS: the exit code that the run has said anywhere, or else this one. Of processes on a host that is gone the first one may be.
+# own_code STATUS: prints the exit code that the run has written anywhere, or else STATUS. If a host is gone, a process there
+# may have been the first to fail.
 own_code() {
   local code=
-  # What a process of this host has said before its training began is of this job; in the directory another's may stand.
+  # If a process of this host has ended before its training began, its code is surely from this job; the directory may hold
+  # another job's.
   [[ -s $DPTRAIN_EXIT_FILE && ! -s $DPTRAIN_RUN_FILE ]] ||
     code=$(said "$directory"/fault.json "$directory"/fault-*.json "$directory"/summary.json)
   [[ -n $code || ! -s $DPTRAIN_EXIT_FILE ]] || code=$(head -n 1 "$DPTRAIN_EXIT_FILE")
   echo "${code:-${1:-}}"
 }
 
-# say_cause CODE: what the run failed of, once more: the processes' own lines stand above mpirun's many words, or have come while mpirun
-# slept, and were not shown.
+# say_cause CODE: prints the cause of the failure again. The processes' own lines are far above, before mpirun's many words, or
+# were not shown because mpirun was asleep.
 say_cause() {
   local cause='' file
   [[ ! -s $DPTRAIN_EXIT_FILE ]] || cause=$(sed -n 2p "$DPTRAIN_EXIT_FILE")
@@ -345,20 +357,21 @@ say_cause() {
   [[ -z $cause ]] || echo "launch: ended with $1: $cause" >&2
 }
 
-# Whether who read this script's output has gone.
+# is_unread: whether the reader of this script's output is gone.
 is_unread() { [[ -p /dev/stdout ]] && ! (trap '' PIPE && echo) 2> /dev/null; }
 
-# Whether the directory is this job's, as far as one can know: a process that is here says so when its training begins, and before that
-# another job's run may stand there, and end.
+# is_own: whether the directory is this job's, as far as one can know. A process on this host says so when its training begins;
+# before that, another job's run may be in the directory, and end.
 is_own() { [[ -s $DPTRAIN_RUN_FILE || ! -e $scratch/was_here ]]; }
 
-# Whether the run has said what it failed with.
+# has_failed: whether the run has written what it failed with.
 has_failed() { [[ -s $DPTRAIN_EXIT_FILE ]] || { is_own && [[ -n $(said "$directory"/fault.json "$directory"/fault-*.json) ]]; }; }
 
-# Whether the training has come to its end.
+# is_done: whether the training has finished.
 is_done() { is_own && [[ -n $(said "$directory"/summary.json) ]]; }
 
-# has_processes PID: whether an mpirun has some of the job on this host. One that has ended has no environment any more.
+# has_processes PID: whether this mpirun has processes of the job on this host. A process that has ended has no environment any
+# more.
 has_processes() {
   local process
   for process in $(pgrep -P "$1"); do
@@ -367,7 +380,8 @@ has_processes() {
   return 1
 }
 
-# has_agents PID: whether an mpirun still waits for what reaches a host, which ends once it has. An srun that does stays.
+# has_agents PID: whether this mpirun still waits for an agent to reach a host; an agent ends when it has. An srun as agent
+# stays, so it doesn't count.
 has_agents() {
   local process
   for process in $(pgrep -P "$1"); do
@@ -378,12 +392,12 @@ has_agents() {
   return 1
 }
 
-# Seconds after which processes that have not begun will not.
+# Processes that haven't begun after this many seconds never will.
 join_s=${DPTRAIN_JOIN_TIMEOUT:-60}
 [[ $join_s =~ ^[0-9]{1,5}(\.[0-9]*)?$ ]] || join_s=60
 join_s=$((10#${join_s%%.*} + 15))
 
-# leave_mpirun PID: at once. A second SIGTERM within 5 s is what it doesn't wait for its processes after.
+# leave_mpirun PID: ends mpirun at once. After a second SIGTERM within 5 s, mpirun no longer waits for its processes.
 leave_mpirun() {
   for _ in 1 2 3 4; do
     kill -s TERM "$1" 2> /dev/null || return 0
@@ -392,21 +406,23 @@ leave_mpirun() {
   kill -s KILL "$1" 2> /dev/null || true
 }
 
-# is_alive PID: one that has ended isn't, also where nobody asks for its code: who stands in for a dead parent may never do that.
+# is_alive PID: whether the process still runs. A zombie doesn't count: if its parent is dead, the stand-in may never collect
+# it.
 is_alive() {
   local state=Z
   read -r _ _ state _ 2> /dev/null < "/proc/$1/stat" || true
   [[ $state != [ZX] ]]
 }
 
-# watch_over PID: ends an mpirun that has nothing left to wait for. Once the run has said how it stopped, or failed, its processes end by
-# themselves, but where the first one has, mpirun sleeps for twice the grace time, and on every other host what it started there does, one
-# behind the other. Those go on a while where mpirun is gone, and end what is left of the job. Long after a failure it hangs. Where this
-# script is killed, nobody waits for the job any more: it is asked to stop, with a checkpoint.
+# watch_over PID: ends an mpirun that has nothing left to wait for. Once the run has stopped or failed, its processes end by
+# themselves. But after the first of them has ended, mpirun sleeps for twice the grace time, and so do its daemons on the other
+# hosts, one after the other. The daemons go on for a while when mpirun is gone, and end what is left of the job. If mpirun is
+# still there long after a failure, it hangs. If this script is killed, nobody waits for the job any more, so the job is asked
+# to stop with a checkpoint.
 watch_over() {
   local stops=0 rounds=0 term_at='' end='' parent='' is_orphaned=false has_begun_here=false
   local join_end=$((SECONDS + join_s))
-  # A signal to the whole group of the script leaves this one at work.
+  # A signal to the script's whole group must not end this watcher.
   trap '' HUP INT TERM
   while is_alive "$1"; do
     read -r _ _ _ parent _ < "/proc/$BASHPID/stat"
@@ -415,7 +431,7 @@ watch_over() {
       echo 1 > "$scratch/stops"
       kill -s USR2 "$1" 2> /dev/null || true
     fi
-    # It may just be written.
+    # The file may be empty while it is being written.
     read -r stops < "$scratch/stops" || true
     learn_directory
     [[ $has_begun_here == true ]] || ! has_processes "$1" || { has_begun_here=true && : > "$scratch/was_here"; }
@@ -424,16 +440,17 @@ watch_over() {
       leave_mpirun "$1"
     elif ((stops > 1)); then
       sleep 1 &> /dev/null
-      # Who has not left by now can't.
+      # A process that is still here by now can't end by itself.
       pkill -KILL -P "$1" || true
       leave_mpirun "$1"
     elif ((stops > 0)) && is_done; then
-      # Its processes are on their way out.
+      # Its processes are about to end.
       ((++rounds < 3)) || leave_mpirun "$1"
     elif has_failed && ! has_processes "$1"; then
       ((++rounds < 3)) || leave_mpirun "$1"
     elif is_done && ! has_processes "$1"; then
-      # It may have lost a process after the training's end, or been sent a signal itself. Those of other hosts end meanwhile.
+      # mpirun may have lost a process after the end of training, or received a signal itself. Processes of other hosts end
+      # meanwhile.
       ((++rounds < 10)) || leave_mpirun "$1"
     elif ((stops > 0)); then
       : "${term_at:=$((SECONDS + grace_s))}"
@@ -443,7 +460,7 @@ watch_over() {
       if has_failed; then
         end=$((SECONDS + 2 * grace_s + 20))
       elif is_done; then
-        # Nobody watches over a process that is stopped once the others have ended.
+        # Once the other processes have ended, nobody watches over one that is stopped.
         end=$((SECONDS + join_s))
       fi
     elif ((SECONDS > end)); then
@@ -456,15 +473,16 @@ watch_over() {
   [[ $is_orphaned == false ]] || rm -rf "$scratch"
 }
 
-# What a restart runs: the command as it is until its run has begun, as an earlier one may still be in its place, and then what goes on
-# from the run's own newest checkpoint, or as long as it has none from where it was to begin, over what is left of it, without faults
-# that were to be rehearsed. mpirun has : between programs.
+# Sets `resumed` to the command of a restart. Until the run has begun it is the command as given, because an earlier run may
+# still be in its directory. After that, it continues from the run's own newest checkpoint; without a checkpoint, it starts
+# where the run was to begin, and overwrites what is left of it. Faults to be rehearsed are left out. mpirun separates programs
+# with ':'.
 resumed_command() {
   resumed=("${command[@]}")
   ! is_yet_to_begin || return 0
   local i argument has_own=false place=() from=(--resume)
   ! compgen -G "$directory/checkpoints/step-*[0-9]/manifest.json" > /dev/null || has_own=true
-  # Where this host doesn't have the directory it may well have a checkpoint.
+  # If this host doesn't have the directory, another host may still have a checkpoint.
   [[ ! -d $directory ]] || place=(--overwrite)
   resumed=()
   for ((i = 0; i <= ${#command[@]}; ++i)); do
@@ -486,14 +504,15 @@ resumed_command() {
   done
 }
 
-# is_worth_restart CODE OF_MPIRUN: where a process was lost, and where all were killed, or mpirun was, so that nobody could say so. Of a
-# start that isn't the first one also where a host isn't there, which may be on its way.
+# is_worth_restart CODE OF_MPIRUN: whether to start again. True if a process was lost, and if all processes or mpirun were
+# killed, so that none could report it. On a restart, also true if a host is missing, which may come back.
 is_worth_restart() {
   (($1 != 75)) || return 0
-  # A stop that nobody has asked this script for: mpirun's, who asks the others where it has lost one of them, or a host (205).
+  # Nobody asked this script for the stop, so it was mpirun's: it asks the other processes to stop when it has lost one of them,
+  # or a host (205).
   [[ ! $1 =~ ^(130|143)$ || ! $2 =~ ^(205|13[245679])$ ]] || return 0
   (($1 != 69 || restart == 0)) || return 0
-  # By SIGILL, ABRT, BUS, FPE, KILL or SEGV; others ask for an end.
+  # These are SIGILL, ABRT, BUS, FPE, KILL and SEGV; other signals ask for an end.
   [[ $1 =~ ^13[245679]$ ]] && has_begun
 }
 
@@ -512,23 +531,23 @@ for ((restart = 0; ; ++restart)); do
   of_mpirun=$status
   within=
   [[ ! -e $scratch/unreached ]] || { status=255 && within=" within $join_s s"; }
-  # Where mpirun was killed its processes find out, and say so, within a second or two.
+  # If mpirun was killed, its processes notice and write their codes within a second or two.
   for ((i = 0; i < 50 && status > 128 && status < 255 && stops == 0; ++i)); do
     [[ -z $(own_code) ]] || break
     sleep 0.1 &> /dev/null
     learn_directory
   done
   status=$(own_code "$status")
-  # ssh's own, by which no process of a job ends. What it said stands far above, before mpirun's many words.
+  # 255 is ssh's own code; no process of a job ends with it. ssh's message is far above, before mpirun's many words.
   if ((status == 255)) && [[ -n $hosts ]]; then
     status=69
     echo "launch: mpirun could not reach all of the hosts ${names[*]}$within; see that '${agent:-ssh} HOST true' works for each, without a password" >&2
   elif ((status != 0 && stops == 0)) && [[ $status == 143 || -z $(own_code) ]] && lacking=$(lacking_host); then
-    # mpirun has asked the others to stop.
+    # mpirun has asked the other processes to stop.
     status=69
     echo "launch: there is no program '${command[0]}' on $lacking; write a path that all hosts have, or copy it there with --sync-dst-dir" >&2
   elif ((status != 0 && stops == 0)) && [[ $status -gt 128 || -z $(own_code) ]] && is_unread; then
-    # Nobody has asked mpirun to stop: it ends the run, or crashes, when it can't write.
+    # Nobody has asked mpirun to stop: it ends the run, or crashes, because it can't write.
     status=74
     echo "launch: nobody reads what the run prints any more, so that mpirun has ended it; --resume goes on from the newest checkpoint" >&2
   elif ((status != 0)); then
@@ -544,7 +563,7 @@ for ((restart = 0; ; ++restart)); do
   fi
   resumed_command
   command=("${resumed[@]}")
-  # What is left of the job ends meanwhile; a host that isn't there takes longer.
+  # What is left of the job ends during the pause. A missing host takes longer to come back.
   lost='a process was lost'
   if ((status == 69)); then lost='not all processes were there'; fi
   echo "launch: $lost; starting again in $pause_s s, $((restart + 1)) of $restarts" >&2

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # Usage: scripts/plot_runs.py RUNS... -o curves.svg [--watch SECONDS]
-"""Draws loss and accuracy of runs over their epochs, while they run or after. The legend names what the runs differ in.
+"""Draws loss and accuracy of runs over their epochs, during the runs or afterwards. The legend names what the runs differ in.
 
-RUNS are run directories, or folders of them as `dptrain compare` and scripts/sweep.sh leave them. The picture is of the kind that the
-name after -o ends in: svg, png, pdf. With --watch it is drawn anew every so many seconds, until all runs have ended and no other has
-begun for as long. Ctrl-C ends that and leaves the picture.
+RUNS are run directories, or folders of them as `dptrain compare` and scripts/sweep.sh leave them. The ending of the name after -o gives
+the kind of picture: svg, png, pdf. With --watch it is drawn again every so many seconds, until all runs have ended and no other run has
+begun for as long. Ctrl-C stops that and leaves the picture.
 Exit codes: 0 drawn, 64 usage, 65 a file that no run wrote, 66 no run found, 69 matplotlib is missing, 74 the picture can't be written,
 130 stopped by Ctrl-C.
 """
@@ -16,12 +16,13 @@ import pathlib
 import sys
 import time
 
-# Told apart with every kind of color blindness (Okabe and Ito, 2008), and by line style and marker without any color.
-COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]  # one less than markers, so that pairs repeat late
+# The colors can be told apart with every kind of color blindness (Okabe and Ito, 2008), and the lines by style and marker without
+# color.
+COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]  # one fewer than markers, so that pairs repeat late
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 STYLES = {"train": "--", "validation": ":", "test": "-"}
 OPACITY = {"train": 0.6, "validation": 1, "test": 1}
-MOST_NAMES = 12  # with more than these the legend would be larger than the curves
+MOST_NAMES = 12  # with more names, the legend would be larger than the curves
 
 
 def fail(code, sentence):
@@ -30,7 +31,7 @@ def fail(code, sentence):
 
 
 def runs_in(folder, levels=2):
-    """The run directories that `folder` is, or has in it."""
+    """The run directories: `folder` itself, or those inside it."""
     if (folder / "config.yaml").is_file():
         return [folder]
     if levels == 0 or not folder.is_dir():
@@ -39,8 +40,8 @@ def runs_in(folder, levels=2):
 
 
 def flat_config(text):
-    """Dotted keys and values of a config.yaml as dptrain writes it: a key a line, mappings indented by two spaces. Items of lists
-    belong to the key above them."""
+    """Dotted keys and values of a config.yaml as dptrain writes it: one key per line, mappings indented by two spaces. Items of
+    lists belong to the key above them."""
     values, path = {}, []
     for line in text.splitlines():
         stripped = line.lstrip(" ")
@@ -58,7 +59,7 @@ def flat_config(text):
 
 
 def config_of(run):
-    """The dotted keys and values of its config.yaml."""
+    """The dotted keys and values of a run's config.yaml."""
     file = run / "config.yaml"
     try:
         return flat_config(file.read_text(encoding="utf-8"))
@@ -67,7 +68,7 @@ def config_of(run):
 
 
 def epochs_of(run):
-    """The epochs that metrics.jsonl has whole; half a line at its end is being written just now."""
+    """The complete epochs of metrics.jsonl; half a line at the end is still being written."""
     file = run / "metrics.jsonl"
     if not file.is_file():
         return []
@@ -84,17 +85,17 @@ def epochs_of(run):
 
 
 def is_pass(value):
-    """Whether it is what metrics.jsonl has of training or of evaluation. A loss that isn't finite stands there as null."""
+    """Whether a value is what metrics.jsonl has for training or evaluation. A loss that isn't finite is null there."""
     return isinstance(value, dict) and all(key in value and isinstance(value[key], (int, float, type(None))) for key in ("loss", "accuracy"))
 
 
 def labels_of(runs):
-    """What each run differs from the others in, by the last part of the key where that is clear; else its folder. Options that only
-    one strategy has follow from its name; those of several runs are told where they differ."""
+    """A label for each run: the options in which it differs from the others, by the last part of the key if that is unambiguous, or
+    else its folder. Options that only one strategy has follow from its name; options of several runs are named if they differ."""
     configs = [config_of(run) for run in runs]
     keys = dict.fromkeys(itertools.chain.from_iterable(configs))
     differing = [key for key in keys if key != "name" and len({config[key] for config in configs if key in config}) > 1]
-    # What follows from the strategy says nothing more.
+    # Options that follow from the strategy add no information.
     if "strategy" in differing:
         differing = [key for key in differing if key not in ("devices", "threads")]
     labels = [", ".join(f"{key.rpartition('.')[2]} {config[key]}" for key in differing if key in config) for config in configs]
@@ -105,7 +106,7 @@ def labels_of(runs):
 
 
 def widths_of(count):
-    """Of the runs' lines. Curves that fall together are the rule, as strategies compute the same: the first is the widest."""
+    """The widths of the runs' lines. Curves often coincide, because strategies compute the same, so the first line is the widest."""
     step = min(1.8, 3.6 / max(count - 1, 1))
     return [1.6 + step * (count - 1 - number) for number in range(count)]
 
@@ -148,7 +149,7 @@ def draw(runs, labels, target):
     rows = -(-len(entries) // columns)
     figure.tight_layout(rect=(0, 0.03 + 0.05 * rows, 1, 1))
     figure.legend(handles=entries, loc="lower center", ncol=columns, frameon=False)
-    # A reader that looks just now sees the old picture or the whole new one.
+    # A reader sees either the old picture or the whole new one.
     unfinished = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
     try:
         figure.savefig(unfinished, dpi=120, metadata={"Date": None} if target.suffix == ".svg" else None)
@@ -159,20 +160,20 @@ def draw(runs, labels, target):
 
 
 def has_ended(run):
-    """A run that failed leaves a record of it, which its next start removes."""
+    """Whether a run has ended. A failed run leaves a record of the failure, which its next start removes."""
     return (run / "summary.json").is_file() or any(run.glob("fault*.json"))
 
 
 def draw_until_ended(arguments):
-    """How many runs there are in the end."""
+    """Draws until all runs have ended; returns how many runs there are."""
     ended = []
     while True:
-        # Each once, however often it is named.
+        # Each run is drawn once, however often it is named.
         runs = list({run.resolve(): run for given in arguments.runs for run in runs_in(given)}.values())
         if not runs:
             fail(66, f"{arguments.runs[0]}: expected a run directory or a folder of some, found no config.yaml")
         draw(runs, labels_of(runs), arguments.target)
-        # Between two runs of a comparison or a sweep all that are there have ended.
+        # Between two runs of a comparison or a sweep, all existing runs have ended.
         if arguments.watch is None or ended == runs:
             return len(runs)
         ended = runs if all(has_ended(run) for run in runs) else []
@@ -204,7 +205,7 @@ def main():
     try:
         print(f"{arguments.target}: {count} run{'s' * (count != 1)}", flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the picture is there; nobody wants to hear of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the picture is written; nobody reads the output any more
 
 
 if __name__ == "__main__":

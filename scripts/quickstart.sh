@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh checkout to a trained network: installs what is missing, builds, and trains LeNet on the digits in
-# datasets/ with two CPU workers. May be run again; it then replaces its own earlier results.
+# From a fresh checkout to a trained network: installs what is missing, builds, and trains LeNet on the digits in datasets/ with two
+# CPU workers. It may be run again, and then replaces its own earlier results.
 #
 # Usage: scripts/quickstart.sh [--seeds 0,1,2] [--no-setup]
 #   --seeds      one run for each seed, in runs/quickstart-seed<N>; by default one run, in runs/quickstart

@@ -2,18 +2,19 @@
 # Usage: scripts/scaling.py predict [--build FOLDER]
 #        scripts/scaling.py check [--build FOLDER] [--hosts] [--models M ...] [--workers N ...] [--strategies S ...] [--rounds N]
 #                                 [--assert] [-o FILE.json]
-"""What `dptrain plan` predicts for many devices, and how far it is from what this machine measures over slowed links.
+"""Prints what `dptrain plan` predicts for many devices, or checks its predictions against measurements on this machine over slowed links.
 
     scripts/scaling.py predict > tables.md
     scripts/scaling.py check --assert
     scripts/scaling.py check --strategies all --workers 2 --assert
     sudo scripts/scaling.py check --hosts --assert
 
-`predict` prints the tables of docs/scaling.md; nothing is trained. `check` trains LeNet and ResNet-18 on 1 to 8 CPU workers over
-links that are held to a rate, plans the same from each operator's time and a run of ddp without slow links, in turns, and prints both as
-a table; with --hosts, as root, on two and four processes in network namespaces of their own. --strategies asks the same of others. A round in which other processes took more than
---disturbed of the machine is measured anew, three times as many rounds at most. With --assert it exits with 1 where the median of the
-rounds' ratios is off by more than 15 %. Needs Python's standard library alone.
+`predict` prints the tables of docs/scaling.md; nothing is trained. `check` trains LeNet and ResNet-18 on 1 to 8 CPU workers over links
+that are limited to a rate. In turns, it plans the same runs from the time of each operator and a run of ddp without slow links. It
+prints both as a table. With --hosts, as root, it does this on two and four processes in network namespaces of their own. --strategies
+checks other strategies. A round in which other processes took more than --disturbed of the machine is measured again, up to three times
+as many rounds in all. With --assert it exits with 1 if the median of the rounds' ratios is off by more than 15 %. Needs only Python's
+standard library.
 """
 import argparse
 import functools
@@ -33,7 +34,8 @@ from bench.origin import origin
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST_DIFFERENCE = 0.15
 
-# One configuration a model, its data set made up in the shape of the real one, and the samples of a device.
+# For each model: a configuration, the shape of its synthetic samples (that of the real data set), the samples per device, and the
+# precision.
 MODELS = {
     "LeNet": ("lenet_1cpu", "shape: [1, 28, 28]", 64, "fp32"),
     "ResNet-18": ("resnet18_2gpu", "shape: [1, 28, 28]", 128, "bf16"),
@@ -88,17 +90,17 @@ def table(header, rows):
 
 @functools.cache
 def planned_step(dptrain, model, count, links, strategy="ddp", samples=None, deterministic=False):
-    """The plan of one of MODELS on so many H200s; None where the strategy doesn't reach so far. `samples`: of a device."""
+    """The plan of one of MODELS on `count` H200s; None if the strategy doesn't support so many. `samples`: per device."""
     config, shape, usual_samples, precision = MODELS[model]
     samples = samples or usual_samples
     flags = set_flags(dataset=synthetic(shape, samples * count), batch_size="", per_device_batch_size=samples, accumulate=1,
                       precision=precision, strategy=strategy, deterministic=str(deterministic).lower())
-    # Of one host it says how fast host memory is.
+    # For one host, only the speed of host memory is used of the links file.
     where = ["--links", ROOT / "configs" / "links" / f"{links}.yaml"]
     try:
         return dptrain.plan("--config", config, "--devices", f"{count}xh200", *where, *flags)
     except RuntimeError as reason:
-        # data_parallel stays in one process; two_bit adds up 1024 ranks at most.
+        # data_parallel stays in one process; two_bit adds up at most 1024 ranks.
         if not any(words in str(reason) for words in ("reaches over", "at most 1024 devices")):
             raise
         return None
@@ -121,13 +123,13 @@ def predict_links(dptrain, model):
 
 
 def plans_of_strategies(dptrain, model, count, links):
-    """By name; None where one doesn't reach so far."""
+    """The plans by name of the strategy; None for a strategy that doesn't support so many devices."""
     return {name: planned_step(dptrain, model, count, links, strategy, deterministic="deterministic" in name)
             for name, strategy in STRATEGIES.items()}
 
 
 def predict_fastest(dptrain, model):
-    """Over each of LINKS."""
+    """The fastest strategies over each of LINKS."""
     rows = []
     for count in COUNTS:
         row = [str(count)]
@@ -165,7 +167,7 @@ def predict_samples(dptrain, model, count, links):
 
 
 def predict_d2l(dptrain):
-    """ResNet-18 on as many images as Fashion-MNIST has."""
+    """The plan for ResNet-18 on as many images as Fashion-MNIST has."""
     rows = []
     for batch in (256, 512, 1024, 2048, 4096, 8192):
         row = [str(batch), f"{0.1 * batch / 256:g}"]
@@ -195,7 +197,7 @@ def predict(dptrain):
     print(predict_d2l(dptrain))
 
 
-# What is trained to be compared with its plan: a batch over all devices, rates in Gbit/s.
+# Runs that are compared with their plans: configuration, data set, batch over all devices, and link rates in Gbit/s.
 CHECKED = {
     "LeNet": ("lenet_1cpu", synthetic("shape: [1, 28, 28]", 8192), 512, (0.1, 1)),
     "ResNet-18": ("resnet18_2gpu", synthetic("shape: [1, 28, 28]", 256), 32, (1, 10)),
@@ -206,11 +208,11 @@ HOST_RATES = (1, 4)
 class Checked(typing.NamedTuple):
     config: str
     over_processes: bool = False
-    workers: int = 0  # that it takes; 0: any number
-    too_short: tuple = ()  # models that have fewer stages than it takes
+    workers: int = 0  # the number of workers that it needs; 0: any number
+    too_short: tuple = ()  # models with fewer stages than it needs
 
 
-# What --strategies knows.
+# The strategies that --strategies knows.
 CHECKED_STRATEGIES = {
     "ddp": Checked("ddp", over_processes=True),
     "ddp, next_forward": Checked("{name: ddp, overlap: next_forward}", over_processes=True),
@@ -235,7 +237,8 @@ CHECKED_STRATEGIES = {
     "model_parallel, gpipe": Checked("{name: model_parallel, micro_batches: 4, schedule: gpipe}", over_processes=True, workers=2),
     "hybrid": Checked("{name: hybrid, model_parallel: 2, micro_batches: 4}", workers=4),
 }
-# Of a link's rate, as tc counts it, for data: 1448 bytes of a frame of 1514, the rest are headers of TCP, IP and Ethernet.
+# The share of a link's rate, as tc counts it, that is data: 1448 bytes of a frame of 1514; the rest are headers of TCP, IP and
+# Ethernet.
 TCP_SHARE = 1448 / 1514
 
 
@@ -245,7 +248,7 @@ def measured_step(run):
 
 
 def train(dptrain, run, flags, **options):
-    """Seconds of a step in the second of two epochs."""
+    """Seconds per step in the second of two epochs."""
     dptrain.run("train", *flags, "--out", run, "--overwrite", "--quiet", *set_flags(epochs=2, eval_every=0), **options)
     return measured_step(run)
 
@@ -255,8 +258,8 @@ class Disturbed(Exception):
 
 
 def one_round(calibrate, cases, watched):
-    """Seconds of a step by case, as planned and as measured, and the most that others took of the machine. Right behind the run that
-    calibrates comes what was planned by it: a machine that is slower for a while is so for both."""
+    """Seconds per step of each case, as planned and as measured, and the largest share of the machine that other processes took.
+    The runs follow right after the run that calibrates the plans, so that a slow phase of the machine affects both."""
     row, most = {}, watched(calibrate)[1]
     for name, plan, measure in cases:
         planned = plan()["time"]["step_s"]
@@ -267,8 +270,9 @@ def one_round(calibrate, cases, watched):
 
 
 def compared(arguments, calibrate, cases, watched):
-    """A row for each of `cases`, ((strategy, links), plan, measure), of as many rounds as were asked for and weren't disturbed. What
-    counts is the median of the rounds' ratios: each is of one round. `watched`: runs, and says what others took of the machine."""
+    """Yields a row for each of `cases`, ((strategy, links), plan, measure), from as many undisturbed rounds as were asked for. The
+    result is the median of the rounds' ratios, each within one round. `watched` calls a function and also returns the share of the
+    machine that other processes took."""
     rounds = []
     for _ in range(3 * arguments.rounds):
         row, others = one_round(calibrate, cases, watched)
@@ -289,7 +293,7 @@ def compared(arguments, calibrate, cases, watched):
 
 
 def flags_of(model, share=1, **values):
-    """`share`: of how many workers' batch it is one's."""
+    """The flags of a model. `share`: divides the batch, for one of so many workers."""
     config, dataset, batch, _ = CHECKED[model]
     return ["--config", config, *set_flags(dataset=dataset, batch_size=batch // share, threads=1, precision="fp32", **values)]
 
@@ -299,7 +303,7 @@ def strategies_of(model, arguments):
 
 
 def measure_operators(dptrain, model, workers, file):
-    """What each operator takes on one of so many workers."""
+    """Measures each operator on one of `workers` workers."""
     file.write_text(dptrain.run("bench", "ops", "--json", *flags_of(model, workers, strategy="single"), "--devices", "cpu:0"))
 
 
@@ -322,11 +326,12 @@ def check_threads(dptrain, folder, model, ranks, arguments):
 
 
 def check_hosts(dptrain, folder, model, workers, arguments):
-    """A process of one worker a namespace, over links that tc holds to a rate. What calibrates goes over free ones."""
+    """Checks processes of one worker each, in network namespaces, over links that tc limits to a rate. The calibrating runs use
+    links without a limit."""
     free, operators, comm = folder / "free", folder / "operators.json", folder / "comm.json"
 
     def launched(rate):
-        """How processes are started over links of a rate."""
+        """How processes are started over links of this rate."""
         subprocess.run([NAMESPACES, "slow", spaces, rate], check=True)
         return {"prefix": [NAMESPACES, "run", spaces, "1", ROOT / "scripts" / "launch.sh", "-H", ",".join(ADDRESSES[:workers]),
                            "--agent", f"{NAMESPACES} agent {spaces}", "--"], "environment": MPI_ENVIRONMENT}
@@ -342,7 +347,7 @@ def check_hosts(dptrain, folder, model, workers, arguments):
     def case(strategy, rate):
         config = CHECKED_STRATEGIES[strategy].config
         links = folder / f"links-{rate}.yaml"
-        # What a message takes beside its bytes is in what was measured over free ones.
+        # The time per message is already in the measurement over links without a limit.
         links.write_text(f"hosts: {{devices: 1, gbps: {rate * TCP_SHARE}}}\n")
         flags = [*flags_of(model, strategy=config), "--devices", f"{workers}xcpu", "--links", links, "--operators", operators,
                  "--comm", comm, "--calibrate", free]
@@ -356,7 +361,7 @@ def check_hosts(dptrain, folder, model, workers, arguments):
 
 
 def spread_of(rounds):
-    """The least and the most of their ratios."""
+    """The minimum and the maximum of the rounds' ratios."""
     ratios = [pair["planned_s"] / pair["measured_s"] for pair in rounds]
     return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
@@ -386,7 +391,7 @@ def check(dptrain, arguments):
 
 
 def check_strategies(parser, arguments):
-    """What can't be measured is refused before anything is."""
+    """Checks the strategies. Whatever can't be measured is refused before anything is."""
     if "all" in arguments.strategies:
         arguments.strategies = [name for name, strategy in CHECKED_STRATEGIES.items()
                                 if not strategy.workers or arguments.workers == [strategy.workers]]

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Installs what dptrain needs to be built, on Debian and Ubuntu; does nothing where everything is there. Where the CUDA
-# Toolkit is, also the headers of cuDNN's frontend, from PyPI into .deps; the toolkit and cuDNN themselves it leaves to you.
+# Installs the packages that dptrain needs to be built, on Debian and Ubuntu; does nothing if all are installed. If the CUDA Toolkit is
+# installed, also puts the headers of cuDNN's frontend, from PyPI, into .deps. The toolkit and cuDNN themselves you install yourself.
 #
 # Usage: scripts/setup.sh [--with-fashion-mnist] [--dev] [--with-slurm]
 #   --with-fashion-mnist   also the Fashion-MNIST data set, 31 MB
-#   --dev                  also what checks need: clang-format, and matplotlib, with which a script draws
-#   --with-slurm           also Slurm and its daemons, of which tests start their own; Debian's packages enable services of it
+#   --dev                  also what checks need: clang-format, and matplotlib, which a script draws with
+#   --with-slurm           also Slurm and its daemons, which tests start themselves; Debian's packages enable services of it
 #
-# Exit codes: 0 everything is there, 64 usage, 69 it could not be installed.
+# Exit codes: 0 everything is installed, 64 usage, 69 it could not be installed.
 set -euo pipefail
 
 fail() {
@@ -39,7 +39,7 @@ if has_cuda; then
   packages+=(python3-pip unzip)
 fi
 
-# The header-only library by which we talk to cuDNN 9: one version, one file, known by its checksum.
+# The header-only library for cuDNN 9: one version in one file, verified by its checksum.
 install_cudnn_frontend() {
   local version=1.32.0 platform=manylinux_2_28_x86_64
   local sum=c6006556017a4d1c914c52a556c71b1267f2d6a0500f742e7b4edef539878df0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what dptrain is measured against, from PyPI, each in a virtual environment of its own: PyTorch with transformers for
-# python3, and MXNet 1.9.1, which needs Python 3.8. Where there is none, that one is left out and the script says so. Does nothing
-# where they are there. scripts/convert_pytorch.py runs in the first of them, too.
+# Installs the systems that dptrain is measured against, from PyPI, each in a virtual environment of its own: PyTorch with transformers
+# for python3, and MXNet 1.9.1, which needs Python 3.8. If there is no Python 3.8, the script says so and leaves MXNet out. Does nothing
+# if the environments exist. scripts/convert_pytorch.py also runs in the first of them.
 #
 # Usage: scripts/setup_peers.sh FOLDER      makes FOLDER/torch and FOLDER/mxnet
 #
@@ -21,7 +21,8 @@ esac
 [[ -n $1 ]] || fail 64 "the folder's name is empty"
 folder=$1
 
-# environment NAME PYTHON MODULES PACKAGE...: FOLDER/NAME, with packages, in which the modules can be imported.
+# environment NAME PYTHON MODULES PACKAGE...: makes FOLDER/NAME with these packages, unless the modules can be imported there
+# already.
 environment() {
   local name=$1 python=$2 modules=$3 target=$folder/$1
   if "$target/bin/python" -c "import $modules" 2> /dev/null; then
@@ -35,7 +36,7 @@ environment() {
   "$target/bin/python" -c "import $modules" || fail 69 "$modules was installed into $target, but can't be imported"
 }
 
-# The first Python 3.8 that runs: on PATH a pyenv's python3.8 may be there and refuse to.
+# Prints the first Python 3.8 that runs. A python3.8 on PATH may be a pyenv shim that refuses to run.
 python38() {
   local candidate
   for candidate in python3.8 "$(command -v pyenv > /dev/null && pyenv root || echo "$HOME/.pyenv")"/versions/3.8.*/bin/python; do

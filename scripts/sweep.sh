@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Trains every combination of the values given, each in DIR/<the first 16 digits of its configuration's hash>, and ends with a
-# table of all runs in DIR, also in table.md and table.json there. What is finished is skipped and what was begun goes on, so that
-# a killed sweep continues when it is run again. Any number of sweeps may work on one DIR at a time: a run that another trains is
-# left to it, and waited for at the end. What dptrain refuses is told before anything is trained.
+# Trains every combination of the given values, each in DIR/<first 16 digits of its configuration's hash>. Ends with a table of all runs
+# in DIR, which it also writes to table.md and table.json there. Finished runs are skipped, and runs that were begun are continued, so a
+# killed sweep continues when it is run again. Any number of sweeps may work in one DIR at a time: a run that another sweep trains is
+# left to that sweep, and waited for at the end. Combinations that dptrain refuses are reported before anything is trained.
 #
 # Usage: scripts/sweep.sh --config F [--out DIR] KEY=VALUE[,VALUE...]... [-- flags of dptrain, such as --devices cpu:0]
 #   --config   the experiment: a YAML file, or the name of one in configs/
@@ -10,8 +10,8 @@
 # Commas within brackets belong to a value: 'strategy=single,{name: ddp, overlap: false}'. DPTRAIN_BINARY names another binary
 # than build/dptrain.
 #
-# Exit codes: 0 all are trained, 64 usage, 66 there is no dptrain, 129, 130 and 143 stopped by a signal, otherwise the highest of the runs
-# that failed.
+# Exit codes: 0 all are trained, 64 usage, 66 there is no dptrain, 129, 130 and 143 stopped by a signal, otherwise the highest of the
+# runs that failed.
 set -euo pipefail
 
 fail() {
@@ -59,8 +59,8 @@ for flag in "${flags[@]}"; do
     --overwrite) fail 64 "--overwrite can't stand behind --: a sweep goes on with what is there; remove its folder to begin anew" ;;
   esac
 done
-# What is given twice would train what no combination says: dptrain takes the last of two values.
-# is_within KEY OTHER: of strategy and strategy.bucket_mb, or split and split[0], one sets the other as well.
+# A key that is given twice would train something that no combination says, because dptrain takes the last of two values.
+# is_within KEY OTHER: whether one of the keys contains the other, like strategy and strategy.bucket_mb, or split and split[0].
 is_within() { [[ $1 == "$2" || $1 == "$2"[.[]* || $2 == "$1"[.[]* ]]; }
 for ((i = 0; i < ${#keys[@]}; ++i)); do
   for ((j = 0; j < i; ++j)); do
@@ -86,8 +86,9 @@ binary=${DPTRAIN_BINARY:-$root/build/dptrain}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# A signal ends the training in hand after its step, which says so by its exit code. It is passed on as SIGTERM, the one that no process
-# misses while it starts: bash has what it starts in the background ignore SIGINT, and loses SIGHUP before that is another program.
+# A signal ends the current run after its step; the run's exit code says so. Every signal is passed on as SIGTERM, the only one
+# that a starting process never misses: bash makes background processes ignore SIGINT, and loses SIGHUP until the process has
+# become another program.
 child=
 stopping=
 pass_on() {
@@ -95,7 +96,7 @@ pass_on() {
   [[ -z $child ]] || kill -s TERM "$child" 2> /dev/null || true
 }
 for signal in INT TERM HUP; do trap "pass_on $signal" "$signal"; done
-# end_if_stopping [CODE [WHERE]]: where a signal came here, or one that ended dptrain with CODE came there alone.
+# end_if_stopping [CODE [WHERE]]: ends the sweep if a signal came here, or if CODE says that a signal ended dptrain alone.
 end_if_stopping() {
   case ${stopping:-${1:-0}} in
     INT | 130) fail 130 "stopped ${2:-by SIGINT}; the same command goes on" ;;
@@ -104,7 +105,7 @@ end_if_stopping() {
   esac
 }
 
-# split_values TEXT: the parts between commas that stand outside of brackets, a line each.
+# split_values TEXT: prints the parts between commas outside of brackets, one per line.
 split_values() {
   local text=$1 part= depth=0 i c
   for ((i = 0; i < ${#text}; ++i)); do
@@ -136,22 +137,22 @@ done
 
 worst=0
 count=${#combinations[@]}
-# report NUMBER SENTENCE
+# report NUMBER SENTENCE: prints the sentence for this combination.
 report() {
   echo "[$(($1 + 1))/$count] ${combinations[$1]//$'\t'/ }: $2"
 }
 # The last line on dptrain's stderr, which is the root cause.
 last_sentence() { tail -n 1 "$scratch/err" | sed -E 's/^(\[[a-z]+ [0-9]+\] )?dptrain: //'; }
-# note_failure NUMBER CODE SENTENCE
+# note_failure NUMBER CODE SENTENCE: reports a failed combination and keeps the highest code.
 note_failure() {
   report "$1" "FAILED with $2: $3"
   ((worst >= $2)) || worst=$2
 }
 
-# Of each combination; empty where dptrain refuses it.
+# The directory of each combination; empty if dptrain refuses it.
 directories=()
 
-# sets_of NUMBER: its flags for dptrain, in 'sets'.
+# sets_of NUMBER: sets 'sets' to the combination's flags for dptrain.
 sets_of() {
   local assignments assignment
   sets=()
@@ -159,7 +160,8 @@ sets_of() {
   for assignment in "${assignments[@]}"; do sets+=(--set "$assignment"); done
 }
 
-# resolve NUMBER: dptrain's exit code, which is not 0 where it refuses the combination.
+# resolve NUMBER: finds the combination's directory. Returns dptrain's exit code, which is not 0 if dptrain refuses the
+# combination.
 resolve() {
   local sets hash status=0
   sets_of "$1"
@@ -172,7 +174,7 @@ resolve() {
   directories[$1]=$out/$hash
 }
 
-# train NUMBER: 1 where another process trains it just now, else 0.
+# train NUMBER: trains a combination. Returns 1 if another process is training it, else 0.
 train() {
   local sets directory=${directories[$1]} status=0
   sets_of "$1"
@@ -186,7 +188,7 @@ train() {
   child=$!
   [[ -z $stopping ]] || pass_on "$stopping"
   wait "$child" || status=$?
-  # A signal ends the wait before the training has ended.
+  # A signal interrupts the wait before the run has ended.
   while kill -0 "$child" 2> /dev/null; do
     status=0
     wait "$child" || status=$?
@@ -194,7 +196,7 @@ train() {
   child=
   case $status in
     0)
-      # Another sweep may have finished it just before.
+      # Another sweep may have finished the run just before.
       if [[ -s $scratch/epochs ]]; then report "$1" "trained now, $directory"; else report "$1" "is trained, $directory"; fi
       ;;
     129 | 130 | 143) end_if_stopping "$status" "in ${combinations[$1]//$'\t'/ }" ;;
@@ -206,8 +208,8 @@ train() {
   esac
 }
 
-# What can't be trained is known before hours are spent on the others. What is wrong with all of them alike, such as a key's
-# name, is said once.
+# Combinations that can't be trained are found before hours are spent on the others. A mistake in all of them, such as the name
+# of a key, is reported once.
 refused=()
 codes=()
 sentences=()
@@ -241,20 +243,20 @@ while ((${#waiting[@]} > 0)); do
   waiting=("${still[@]}")
 done
 
-# table [FLAG]: of all runs in the folder.
+# table [FLAG]: prints the table of all runs in the folder.
 table() {
   local status=0
   "$binary" table "$@" "$out" || status=$?
   end_if_stopping "$status"
   return "$status"
 }
-# write_table FLAG FILE: others may write the same table at the same time.
+# write_table FLAG FILE: writes a table. Other sweeps may write the same file at the same time.
 write_table() {
   table "$1" > "$scratch/table"
   cp "$scratch/table" "$out/.$2.$$"
   mv "$out/.$2.$$" "$out/$2"
 }
-# By a loop, as the folder's name may hold what is a pattern's.
+# This is a loop because the folder's name may hold characters of a pattern.
 has_runs() {
   local run
   for run in "$out"/*/config.yaml; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test; ends with the skipped tests by their reasons, and ctest's verdict.
+# Installs what is missing, builds, and runs every test. Ends with the skipped tests, grouped by reason, and ctest's verdict.
 #
 # Usage: scripts/test.sh [--no-setup] [--preset release|debug|asan|tsan|cuda-sim|no-gpu] [ctest arguments, such as -R comm]
 #   --no-setup   install nothing
@@ -40,8 +40,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 [[ $setup == false ]] || "$root/scripts/setup.sh"
 "$root/scripts/build.sh" --preset "$preset"
 
-# A test that computes takes three jobs, one of several processes a job (tests/CMakeLists.txt): as many of the former as there are
-# cores, and a GiB for each job.
+# The jobs for ctest. A test that computes takes three jobs, one with several processes takes one job (tests/CMakeLists.txt).
+# There are enough jobs for one computing test per core, but no more than one per GiB.
 jobs=$((3 * $(nproc)))
 gib=$(($("$root/scripts/free_memory.sh") / 1024))
 ((jobs <= gib)) || jobs=$gib
@@ -53,7 +53,8 @@ cd "$root"
 code=0
 ctest --preset "$preset" -j "$jobs" "$@" 2>&1 | tee "$output" || code=$?
 
-# What a skipped test said: GoogleTest writes 'FILE:LINE: Skipped' and the reason below it; the checks' last line is it.
+# Prints each test with its reason for skipping: GoogleTest writes 'FILE:LINE: Skipped' and the reason below it; a check's
+# reason is its last line.
 skip_reasons() {
   awk '
     /^[0-9]+\/[0-9]+ Test: / { name = $0; sub(/^[0-9]+\/[0-9]+ Test: /, "", name); reason = ""; last = ""; take = 0 }
@@ -70,7 +71,7 @@ if [[ -n $skipped ]]; then
   reasons=$(skip_reasons)
   echo
   echo "Skipped: $(wc -l <<< "$skipped")"
-  # One line a reason: how many, and the first of them.
+  # One line per reason: the first test, and how many more.
   awk -F '\t' '
     NR == FNR { reason[$1] = $2; next }
     { why = reason[$0]; if (!(why in count)) { order[++kinds] = why; first[why] = $0 } ++count[why] }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # Usage: scripts/write_pictures.py IDX_FOLDER FOLDER [--train N] [--test N]     (--help)
-"""A folder of PNG files, as `dataset: {name: image_folder}` reads it, of four IDX files as mnist has them:
+"""Writes a folder of PNG files, as `dataset: {name: image_folder}` reads it, from four IDX files like those of mnist:
 
     write_pictures.py datasets/mnist-10k pictures --train 2000 --test 500
 
-writes FOLDER/train/CLASS/NUMBER.png and FOLDER/test/CLASS/NUMBER.png, of the first images of either part. Needs Python alone.
+writes FOLDER/train/CLASS/NUMBER.png and FOLDER/test/CLASS/NUMBER.png, from the first images of each part. Needs only Python.
 """
 import argparse
 import gzip
@@ -43,7 +43,7 @@ def labels_of(folder, part):
 
 
 def png(width, height, pixels):
-    """Of gray pixels, a byte each (ISO/IEC 15948)."""
+    """A PNG file of gray pixels, one byte each (ISO/IEC 15948)."""
 
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

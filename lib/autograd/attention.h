@@ -9,7 +9,7 @@ struct AttentionArguments {
   Variable query;
   Variable key;
   Variable value;
-  Tensor lengths = {};  ///< i32 [N]: keys that are read of each sample; undefined: all
+  Tensor lengths = {};  ///< i32 [N]: how many keys of each sample are read; undefined: all
 };
 
 /// ops::attention with gradients. query, key, value: [N, S, H * D]; returns the same shape.

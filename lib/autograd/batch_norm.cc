@@ -16,10 +16,10 @@ ops::BatchNormSinks sinks_of(const Variable& gamma, const Variable& beta) {
           .accumulate_beta = for_beta.accumulate};
 }
 
-/// A forward pass, and what its backward pass by the statistics of all devices reads beside it.
+/// A forward pass, and what its backward pass also reads if the statistics are those of all devices.
 struct Forward {
   ops::BatchNormTraining pass;
-  Tensor means;  ///< ops::BatchNormSums::means; undefined by other statistics
+  Tensor means;  ///< ops::BatchNormSums::means; undefined for other statistics
 };
 
 Forward forward_over(SumOverDevices& devices, const ops::BatchNormInputs& in, const ops::BatchNormOptions& options) {
@@ -39,13 +39,13 @@ ops::BatchNormGradients backward_over(SumOverDevices& devices, const ops::BatchN
       in, forward.pass, {.output_gradient = output_gradient, .means = forward.means, .sums = sums}, options);
 }
 
-/// Features are normalized as images of one position, in the same memory.
+/// Features are normalized as images of one position, without a copy.
 bool are_features(const Tensor& x) { return x.defined() && x.shape().rank() == 2; }
 Tensor as_images(const Tensor& x) {
   return are_features(x) ? x.window(0, {x.shape()[0], x.shape()[1], 1, 1}, Layout::nhwc) : x;
 }
 
-/// For what only the returned value is to hold the memory of.
+/// as_images for a tensor whose memory only the returned value is to hold.
 Tensor taken_as_images(Tensor x) { return as_images(x); }
 
 }  // namespace
@@ -69,11 +69,11 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
   ops::BatchNormOptions backward_options = options;
   backward_options.constant_statistics = !a.training;
   const Tensor y = as_it_came(forward.pass.y);
-  // Backward reads the output only to see where a ReLU cut what a residual was added to; else it isn't kept alive for
-  // it. The residual itself isn't read again: x stands for it.
+  // Backward reads the output only to see where a ReLU cut a sum with a residual; in other cases the output isn't kept
+  // alive. The residual itself isn't read again: x takes its place.
   if (a.residual.defined()) in.residual = in.x;
   if (!a.residual.defined() || !options.relu) forward.pass.y = Tensor();
-  // Parameters are read where they are by then: their memory isn't kept.
+  // Backward reads the parameters' values of that time, so their memory isn't kept here.
   in.gamma = in.beta = Tensor();
   const auto inputs = [in, gamma = a.gamma, beta = a.beta] {
     ops::BatchNormInputs all = in;

@@ -11,15 +11,15 @@ struct BatchNormArguments {
   Variable beta;
   Tensor running_mean;
   Tensor running_variance;
-  Variable residual;      ///< added before the ReLU, to the first channels if it has fewer; undefined: none
-  bool training = false;  ///< the batch's statistics, or the running ones
-  /// Over which the batch's statistics are taken in training; null: those of x. Kept until backward has run.
+  Variable residual;      ///< added before the ReLU, to the first channels if it has fewer than x; undefined: none
+  bool training = false;  ///< whether to use the statistics of the batch (true) or the running ones (false)
+  /// The devices over whose samples the statistics are taken in training; null: the samples of x alone. The object must
+  /// outlive the backward pass.
   SumOverDevices* devices = nullptr;
 };
 
-/// ops::batch_norm with gradients, by the batch's statistics or the running ones, of images or of features: [N, F] are
-/// images of one position. The gradients of gamma and beta are
-/// those of x's samples, whatever the statistics are of.
+/// ops::batch_norm with gradients, for images [N, C, H, W] or features [N, F]; features are treated as images of one
+/// position. The gradients of gamma and beta cover the samples of x only, even if the statistics cover all devices.
 Variable batch_norm(const Variable& x, const BatchNormArguments& arguments, const ops::BatchNormOptions& options);
 
 }  // namespace dptrain::autograd

@@ -4,14 +4,15 @@
 
 namespace dptrain::autograd {
 
-/// What the gradient of the bias of a convolution or a linear layer takes.
+/// How the gradient of the bias of a convolution or a linear layer is computed.
 enum class BiasGradient {
-  summed,  ///< a pass over the output's gradient
-  zero,    ///< nothing: whoever reads the output subtracts its mean over samples and positions
+  summed,  ///< summed from the output's gradient, in one pass over it
+  zero,    ///< not computed: the reader of the output subtracts its mean over samples and positions, so the gradient is
+           ///< zero
 };
 
-/// Where the gradient of `bias`, which may be undefined, is summed to: nowhere where it is zero, which is written here,
-/// or where it is frozen.
+/// Returns where to sum the gradient of `bias`, which may be undefined. The sink is empty if the bias is undefined or
+/// frozen, and if the gradient is zero; this function then writes the zeros itself.
 inline GradientSink bias_sink(const Variable& bias, BiasGradient gradient) {
   if (!bias.defined() || !bias.requires_gradient()) return {};
   const GradientSink sink = bias.gradient_sink();

@@ -7,12 +7,12 @@
 namespace dptrain::autograd {
 namespace {
 
-/// Whether a backward pass is to write the gradient of either; `bias` may be undefined.
+/// Whether a backward pass writes the gradient of `weight` or `bias`; `bias` may be undefined.
 bool trains(const Variable& weight, const Variable& bias) {
   return weight.requires_gradient() || (bias.defined() && bias.requires_gradient());
 }
 
-/// Where the gradients of these go; `bias` may be undefined.
+/// Where the gradients of `weight` and `bias` go; `bias` may be undefined.
 ops::Conv2dWeightGradients gradients_of(const Variable& weight, const Variable& bias,
                                         BiasGradient bias_gradient = BiasGradient::summed) {
   const GradientSink for_weight = weight.gradient_sink(), for_bias = bias_sink(bias, bias_gradient);

@@ -9,7 +9,8 @@ namespace dptrain::autograd {
 Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias, const ops::Conv2dOptions& options,
                 BiasGradient bias_gradient = BiasGradient::summed);
 
-/// max_pool2d of conv2d, whose outputs nobody else reads: one operator where ops::convolves_and_pools says so.
+/// max_pool2d(conv2d(x, weight, bias)), if nothing else reads the output of the convolution. It is one operator if
+/// ops::convolves_and_pools allows that.
 Variable conv2d_max_pool(const Variable& x, const Variable& weight, const Variable& bias,
                          const ops::Conv2dMaxPoolOptions& options);
 

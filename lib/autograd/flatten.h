@@ -4,13 +4,13 @@
 
 namespace dptrain::autograd {
 
-/// [N, C, H, W] in any layout to a plain [N, C*H*W].
+/// Flattens [N, C, H, W], in any layout, to a plain [N, C*H*W].
 Variable flatten(const Variable& x);
 
-/// All but the last dimension as one: [..., E] -> [R, E]; plain.
+/// Merges all dimensions except the last into one: [..., E] -> [R, E]; plain.
 Variable flatten_rows(const Variable& x);
 
-/// Samples [begin, end) of x, [N, ...].
+/// Returns samples [begin, end) of x, [N, ...].
 Variable samples_of(const Variable& x, int64_t begin, int64_t end);
 
 }  // namespace dptrain::autograd

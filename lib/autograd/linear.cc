@@ -12,7 +12,7 @@
 namespace dptrain::autograd {
 namespace {
 
-/// All but the last dimension as one.
+/// Merges all dimensions except the last into one.
 Tensor as_rows(const Tensor& x) {
   if (x.shape().rank() == 2) return x;
   const int64_t width = x.shape().dimensions().back();
@@ -25,7 +25,8 @@ Shape with_last(const Shape& shape, int64_t width) {
   return Shape(dimensions);
 }
 
-/// `trained` is the bias where this backward writes its gradient, and undefined where whoever comes next does.
+/// Records a linear layer. `trained` is `bias` if this backward writes the gradient of the bias, and undefined if the
+/// next operator does.
 Variable record_linear(const Variable& x, const Variable& weight, const Variable& bias, const Variable& trained,
                        const LinearOptions& options = {}) {
   const Shape shape = x.value().shape();

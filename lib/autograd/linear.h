@@ -9,11 +9,11 @@ struct LinearOptions {
   BiasGradient bias_gradient = BiasGradient::summed;
 };
 
-/// ops::linear_forward with gradients, of the last dimension of x: [..., I] -> [..., O]. `bias` may be undefined.
+/// ops::linear_forward with gradients, over the last dimension of x: [..., I] -> [..., O]. `bias` may be undefined.
 Variable linear(const Variable& x, const Variable& weight, const Variable& bias, const LinearOptions& options = {});
 
-/// gelu(linear(x, weight, bias)), whose backward takes the bias's gradient, if there is one, where GELU's is computed
-/// if that is less work.
+/// gelu(linear(x, weight, bias)). On devices where it is less work, the backward pass of GELU also sums the gradient of
+/// the bias. `bias` may be undefined.
 Variable linear_gelu(const Variable& x, const Variable& weight, const Variable& bias);
 
 }  // namespace dptrain::autograd

@@ -9,50 +9,53 @@
 
 namespace dptrain {
 
-/// What operators compute with in half precision: a copy of the parameter in it, or the f32 value itself (batch norms).
+/// What operators read when they compute in half precision: a half-precision copy of the parameter, or its f32 value
+/// (batch norms).
 enum class Operand { copy, value };
 
-/// A tensor that a model learns: its value and its gradient, both views of flat buffers once the model has been put on
-/// a device. A frozen one keeps its value and has no gradient. Belongs to the rank thread of its replica.
+/// A tensor that a model learns: its value and its gradient. Both are views of flat buffers once the model has been
+/// placed on a device. A frozen parameter keeps its value and has no gradient. A parameter belongs to the rank thread
+/// of its replica.
 class Parameter {
  public:
   Parameter(Shape shape, Layout layout, Operand operand = Operand::copy)
       : shape_(shape), layout_(layout), operand_kind_(operand) {}
 
   const Shape& shape() const { return shape_; }
-  /// How value and gradient lie in memory.
+  /// The memory layout of the value and the gradient.
   Layout layout() const { return layout_; }
-  /// The name by which checkpoints know it: "layer1.0.conv1.weight".
+  /// The parameter's name in checkpoints: "layer1.0.conv1.weight".
   const std::string& name() const { return name_; }
-  /// Position among the model's trained parameters, or its frozen ones, in the order of their first use.
+  /// Its position among the model's trained parameters, or among its frozen ones, in the order of first use.
   int index() const { return index_; }
-  /// It isn't trained. Said before the model is placed.
+  /// Excludes the parameter from training. To be called before the model is placed.
   void freeze() { is_frozen_ = true; }
   bool is_frozen() const { return is_frozen_; }
-  /// What optimizers multiply the learning rate and the weight decay by. Said before one is made.
+  /// Factors by which optimizers multiply the learning rate and the weight decay. To be set before an optimizer is
+  /// made.
   const ops::UpdateFactors& update_factors() const { return update_factors_; }
   void set_update_factors(const ops::UpdateFactors& factors) { update_factors_ = factors; }
 
-  /// Undefined while it has no memory: see nn::Model::place_by_runs.
+  /// The f32 value; undefined while it has no memory (see nn::Model::place_by_runs).
   const Tensor& value() const { return value_; }
-  /// What operators read: the value, or its copy in half precision. Where that is on its way from other devices it
-  /// blocks until it is there.
+  /// The tensor that operators read: the value, or its copy in half precision. If it is still on its way from other
+  /// devices, the call blocks until it has arrived.
   const Tensor& operand() const {
     if (!value_.defined() && !copy_.defined() && take_value_) take_value_();
     return copy_.defined() ? copy_ : value_;
   }
-  /// Whether operators read the f32 value whatever they compute in.
+  /// Whether operators read the f32 value, whatever type they compute in.
   bool is_read_as_value() const { return operand_kind_ == Operand::value; }
-  /// Undefined while it has no memory: see nn::Model::hold_gradients_by_runs.
+  /// The gradient; undefined while it has no memory (see nn::Model::hold_gradients_by_runs).
   const Tensor& gradient() const { return gradient_; }
-  /// The same for whoever is about to write it: has memory from here on.
+  /// The gradient for an operator that is about to write it. If it has no memory, it gets some now.
   const Tensor& gradient_to_write() {
     if (!gradient_.defined()) take_gradient_();
     return gradient_;
   }
   /// Whether a backward pass has written the gradient since `forget_gradient`.
   bool has_gradient() const { return has_gradient_; }
-  /// The next contribution overwrites the gradient instead of being added to it.
+  /// Makes the next contribution overwrite the gradient instead of being added to it.
   void forget_gradient() { has_gradient_ = false; }
   void mark_gradient() { has_gradient_ = true; }
 
@@ -61,20 +64,20 @@ class Parameter {
     index_ = index;
   }
   void bind(Tensor value) { value_ = std::move(value); }
-  /// Value and copy have no memory from now on. An operator that is about to read them calls `take`, which binds them
-  /// to what somebody has asked for before.
+  /// Drops the memory of the value and the copy. An operator that is about to read them calls `take`, which binds them
+  /// to tensors that were requested earlier.
   void release_value(std::function<void()> take) {
     value_ = {};
     copy_ = {};
     take_value_ = std::move(take);
   }
   void bind_gradient(Tensor gradient) { gradient_ = std::move(gradient); }
-  /// The gradient has no memory from now on; `take` binds it to some when it is about to be written.
+  /// Drops the memory of the gradient. `take` binds the gradient to memory again when an operator is about to write it.
   void release_gradient(std::function<void()> take) {
     gradient_ = {};
     take_gradient_ = std::move(take);
   }
-  /// A copy in half precision, which whoever changes the value keeps up to date.
+  /// Binds a copy in half precision. Whoever changes the value must keep the copy up to date.
   void bind_copy(Tensor copy) {
     if (operand_kind_ == Operand::copy) copy_ = std::move(copy);
   }

@@ -5,8 +5,8 @@
 
 namespace dptrain::autograd {
 
-/// x: [N, C, H, W]; returns [N, C, OH, OW] in the layout of x. See ops/pool2d.h; the ReLU may be of windows of any
-/// size.
+/// x: [N, C, H, W]; returns [N, C, OH, OW] in the layout of x; see ops/pool2d.h. Unlike there, a ReLU works with
+/// windows of any size.
 Variable max_pool2d(const Variable& x, const ops::Pool2dOptions& options);
 Variable average_pool2d(const Variable& x, const ops::Pool2dOptions& options);
 /// [N, C, H, W] to [N, C]

@@ -4,7 +4,7 @@
 
 namespace dptrain::autograd {
 
-/// The sum or mean of all elements of x, of any shape and layout: [1].
+/// The sum or the mean of all elements of x, which may have any shape and layout: [1].
 Variable sum(const Variable& x);
 Variable mean(const Variable& x);
 

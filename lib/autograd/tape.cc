@@ -68,14 +68,14 @@ void Tape::backward(std::vector<Root> roots, const GradientReadyHook& ready) {
   roots.clear();
   std::optional<InSpan> shown;
   while (!nodes_.empty()) {
-    // Taken off the tape before it runs: what it saved is released as soon as it has run.
+    // The node is taken off the tape before it runs, so that what it saved is released as soon as it has run.
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
     walk_into(node.part, shown);
     if (before_backward_)
       for (const Parameter* parameter : node.parameters) before_backward_(*parameter);
     ops::SummedGradient incoming = std::exchange(node.output.gathered(), {});
-    // A value that the output doesn't depend on has no gradient; the uses of parameters that made it still end here.
+    // A value that no root depends on has no gradient. The uses of the parameters that made it end here all the same.
     if (incoming.first.defined()) node.backward(std::move(incoming));
     node.backward = nullptr;
     for (Parameter* parameter : node.parameters) finish_use(*parameter, ready);
@@ -93,7 +93,7 @@ void Tape::backward_weights() {
   std::optional<InSpan> shown;
   for (Postponed& postponed : postponed_) {
     walk_into(postponed.part, shown);
-    // Released as soon as it has run, as in the other walk.
+    // As in `backward`, what the computation kept is released as soon as it has run.
     const auto compute = std::exchange(postponed.compute, nullptr);
     compute(std::exchange(postponed.gradient, Tensor()));
   }

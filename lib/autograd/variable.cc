@@ -14,8 +14,8 @@ void Variable::add_gradient(Tensor gradient) const {
   DPTRAIN_CHECK(place_->parameter == nullptr, "a parameter's gradient goes through its sink");
   DPTRAIN_CHECK(gradient.shape() == place_->shape, "a gradient {} of a value {}", gradient.text(),
                 place_->shape.text());
-  // Added up in the order in which they come, whoever does it: a value that begins a stage has the sum that it would
-  // have within one.
+  // Gradients are added in the order in which they arrive, whoever adds them. A value at the beginning of a stage
+  // therefore gets the same sum as within a stage.
   ops::SummedGradient& sum = gathered();
   if (!sum.first.defined()) {
     sum.first = std::move(gradient);
@@ -52,7 +52,7 @@ Tensor Variable::take_sum() const {
   if (!sum.first.defined() || !tape().holds_alone(sum.first)) return {};
   Tensor taken = std::exchange(sum.first, Tensor());
   if (taken.is_unique()) return taken;
-  // What gradients of weights are yet to be computed from stays as it is.
+  // A postponed computation of weight gradients still reads this tensor, so it must not change: the caller gets a copy.
   Tensor copy = Tensor::empty(taken.device(), taken.shape(), {.dtype = taken.dtype(), .layout = taken.layout()});
   copy.copy_from(taken);
   return copy;

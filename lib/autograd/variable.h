@@ -15,10 +15,11 @@ class Tape;
 /// Where an operator's backward writes the gradient of one of its parameters.
 struct GradientSink {
   Tensor target;
-  bool accumulate = false;  ///< add to what stands there
+  bool accumulate = false;  ///< add to the values in `target`
 };
 
-/// A value as backward functions find it: kept since the forward pass, or computed again from what is kept.
+/// A value as backward functions find it: kept since the forward pass, or computed again from other values that were
+/// kept.
 class SavedValue {
  public:
   explicit SavedValue(Tensor kept) : kept_(std::move(kept)) {}
@@ -37,15 +38,16 @@ class Variable {
   Variable() = default;
 
   bool defined() const { return place_ != nullptr; }
-  /// Of a use of a parameter, which holds no memory of it, as it is now: what its model computes with.
+  /// The tensor. A use of a parameter holds no memory of it: this is then what operators read of the parameter at this
+  /// moment.
   const Tensor& value() const {
     return place_ != nullptr && place_->parameter != nullptr ? place_->parameter->operand() : value_;
   }
   Tape& tape() const { return *place_->tape; }
-  /// Whether a gradient flows to it. A backward function computes only what is needed.
+  /// Whether a gradient flows to this value. A backward function computes only the gradients that are needed.
   bool requires_gradient() const { return place_->requires_gradient; }
-  /// The same without the value: what a backward function keeps of an input that it doesn't read, so that the memory is
-  /// free for others as soon as nobody reads it.
+  /// This variable without its value: what a backward function keeps of an input that it doesn't read, so that the
+  /// memory is free as soon as nobody reads it.
   Variable without_value() const { return Variable(Tensor(), place_); }
 
   /// The value for a backward function that reads it.
@@ -53,19 +55,22 @@ class Variable {
 
   /// For backward functions: adds to the gradient of a value that an operator made (or of an input).
   void add_gradient(Tensor gradient) const;
-  /// The same where the first channels of a gradient that has more, [N, C + P, H, W], are that of the value: they are
-  /// copied out only where the operators that read and made it don't find them there. `layout`: of the copy.
+  /// Like add_gradient, for a gradient with more channels, [N, C + P, H, W], whose first channels are that of this
+  /// value. They are copied out, in `layout`, only if the operators that read and made the value can't use them in
+  /// place.
   void add_first_channels(Tensor wider, Layout layout) const;
-  /// For backward functions of operators that can add to a tensor in their own pass: what has been gathered so far, to
-  /// be given back through add_gradient with more in it. Undefined where nothing has been, and where others hold it.
+  /// For backward functions of operators that can add to a tensor in their own pass: takes the gradient gathered so
+  /// far. The operator adds to it and returns it through add_gradient. Undefined if nothing has been gathered or if
+  /// others hold the tensor.
   Tensor take_sum() const;
-  /// For backward functions of operators that can add first channels to what they give back: what add_first_channels
-  /// has left, to be added by them. Undefined where that isn't all that has been gathered.
+  /// For backward functions of operators that can add first channels to the gradient that they compute: takes the
+  /// tensor that add_first_channels has left, for the operator to add. Undefined if there is none, or if other
+  /// gradients have been gathered too.
   Tensor take_wider() const;
-  /// For backward functions: where the gradient of a parameter goes. Of a frozen one, to memory that is forgotten: for
-  /// operators that compute it with what else they compute, or with the gradient of another parameter.
+  /// For backward functions: where the gradient of a parameter goes. The sink of a frozen parameter is memory that is
+  /// thrown away; it serves operators that compute this gradient together with other results.
   GradientSink gradient_sink() const;
-  /// The gradient gathered so far by an input of the tape; undefined where none came.
+  /// The gradient gathered so far by an input of the tape; undefined if none has come.
   const Tensor& gradient() const;
 
  private:
@@ -74,16 +79,16 @@ class Variable {
     Tape* tape = nullptr;
     Shape shape;
     ops::SummedGradient gradient;
-    Tensor wider;  ///< its first channels are the gradient gathered so far; undefined where `gradient` isn't
-    Layout layout = Layout::plain;  ///< in which they are copied out of `wider`
-    bool sums_gradient = false;     ///< the operator that made it adds up the gradients of two readers itself
+    Tensor wider;                   ///< its first channels are the gradient gathered so far; undefined if they aren't
+    Layout layout = Layout::plain;  ///< the layout in which the first channels of `wider` are copied out
+    bool sums_gradient = false;     ///< the operator that made the value adds up the gradients of two readers itself
     bool requires_gradient = false;
     Parameter* parameter = nullptr;
     std::function<Tensor()> recompute;  ///< empty where backward functions keep the value
   };
   Variable(Tensor value, std::shared_ptr<Place> place) : value_(std::move(value)), place_(std::move(place)) {}
 
-  /// What has been gathered so far, of the value's own shape.
+  /// The gradient gathered so far, in the value's own shape.
   ops::SummedGradient& gathered() const;
 
   Tensor value_;

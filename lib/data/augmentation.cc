@@ -32,10 +32,10 @@ Augmentation read_cutout(ConfigReader& options) {
   return {.kind = AugmentationKind::cutout, .pixels = static_cast<int32_t>(size.value_or(0))};
 }
 
-/// In 65536ths.
+/// A value in units of 1/65536.
 uint32_t fraction(double value) { return static_cast<uint32_t>(std::lround(value * 0x1p16)); }
 
-/// Two numbers, the second no less than the first, from `least` to `most`.
+/// Reads two numbers within `rule`, the second no less than the first; `otherwise` is the default.
 std::array<double, 2> read_range(ConfigReader& options, const char* key, std::array<double, 2> otherwise,
                                  const NumberRule& rule) {
   const auto values = options.numbers(key, {otherwise[0], otherwise[1]}, rule);

@@ -6,8 +6,8 @@
 
 namespace dptrain {
 
-/// Reads the key `augment`: what happens to the training images of `dataset`, in order; nothing by default. One that is
-/// named twice, and any for a data set without images, is a mistake.
+/// Reads the key `augment`: what happens to the training images of `dataset`, in order; nothing by default. It is a
+/// mistake to name one augmentation twice, or any for a data set without images.
 ops::Augmentations read_augmentations(ConfigReader& config, const DatasetSpec& dataset, uint64_t seed);
 
 }  // namespace dptrain

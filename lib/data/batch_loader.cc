@@ -14,8 +14,8 @@
 
 namespace dptrain {
 
-/// The thread and what it shares with the caller. Each start_epoch makes a new generation, and the thread leaves the
-/// work of an older one as soon as it sees that.
+/// The thread, and the state that it shares with the caller. Each start_epoch starts a new generation; the thread drops
+/// the work of an older generation as soon as it notices.
 class BatchLoader::Worker {
  public:
   Worker(std::shared_ptr<const Dataset> dataset, const BatchLoaderOptions& options)
@@ -61,7 +61,7 @@ class BatchLoader::Worker {
     std::unique_lock lock(mutex_);
     DPTRAIN_CHECK(generation_ > 0, "a batch asked for before an epoch was started");
     if (taken_ >= batches()) return nullptr;
-    // Either comes: the thread catches whatever it throws.
+    // One of the two always comes: the thread catches whatever it throws.
     changed_.wait(lock, [&] { return !ready_.empty() || failure_ != nullptr; });
     if (ready_.empty()) std::rethrow_exception(failure_);
     std::unique_ptr<Batch> batch = std::move(ready_.front());
@@ -130,15 +130,15 @@ class BatchLoader::Worker {
                                    key);
   }
 
-  /// In the first epoch, reads the run of samples that this process has images of, where they lie in files: in order,
-  /// which is faster than one by one. False where the caller no longer wants the epoch.
+  /// In the first epoch, if images are in files, reads the samples whose images this process needs, in order; that is
+  /// faster than reading them one by one. Returns false if the caller no longer wants the epoch.
   bool read_ahead(const std::vector<int64_t>& order, uint64_t generation) {
     if (std::exchange(has_read_ahead_, true)) return true;
     const auto* images = dynamic_cast<const ImageDataset*>(dataset_.get());
     if (images == nullptr) return true;
     constexpr int64_t kStep = 4096;
     const auto [begin, end] = own_run(order);
-    // What is larger than the memory wouldn't be there any more when it is asked for.
+    // Images that need more memory than there is would be evicted before they are asked for.
     if ((end - begin) * images->image_shape().elements() > host_memory_bytes() / 2) return true;
     for (int64_t first = begin; first < end; first += kStep) {
       {
@@ -150,8 +150,8 @@ class BatchLoader::Worker {
     return true;
   }
 
-  /// The least run of samples with all whose images an epoch of this order loads here: with parts of the processes'
-  /// own, the part.
+  /// The smallest run of samples that includes every image that an epoch of this order loads here. If each process has
+  /// its own part of the data set, it is that part.
   std::pair<int64_t, int64_t> own_run(const std::vector<int64_t>& order) const {
     int64_t begin = dataset_->samples(), end = 0;
     for (int64_t first = 0; first < dataset_->samples(); first += options_.batch_size) {
@@ -173,13 +173,13 @@ class BatchLoader::Worker {
     return {begin, end};
   }
 
-  /// The epoch that is being prepared.
+  /// The epoch in preparation.
   struct Epoch {
     uint64_t generation = 0;
     int64_t number = 0;
   };
 
-  /// The batch that begins at `first`; nothing where the caller no longer wants it.
+  /// The batch that begins at `first`; null if the caller no longer wants it.
   std::unique_ptr<Batch> prepare_batch(const Epoch& epoch, const std::vector<int64_t>& order, int64_t first) {
     auto batch = std::make_unique<Batch>();
     batch->first_position = first;
@@ -234,18 +234,18 @@ class BatchLoader::Worker {
   const BatchLoaderOptions options_;
   const BatchSplit split_;
 
-  // Of the thread alone:
+  // The thread alone uses these two.
   SampleThreads threads_;
   bool has_read_ahead_ = false;
 
   std::mutex mutex_;
-  std::condition_variable changed_;  ///< of anything below
+  std::condition_variable changed_;  ///< signals changes of the members below
   bool stop_ = false;
   uint64_t generation_ = 0;
   int64_t epoch_ = 0;
   int64_t first_batch_ = 0;
   std::deque<std::unique_ptr<Batch>> ready_;
-  int64_t taken_ = 0;  ///< of the epoch, those before the first included
+  int64_t taken_ = 0;  ///< batches taken of the epoch, including those before the first
   std::exception_ptr failure_;
 
   std::thread thread_;

@@ -12,45 +12,45 @@
 
 namespace dptrain {
 
-/// What is computed in one forward and backward pass, cut into parts; a part may be empty.
+/// The samples of one forward and backward pass, cut into parts; a part may be empty.
 struct MicroBatch {
-  int64_t samples = 0;           ///< over all parts, those of other processes too; at least one
-  std::vector<int64_t> counts;   ///< the labels of each output that count, over all parts
-  std::vector<BatchPart> parts;  ///< of this process
+  int64_t samples = 0;           ///< over all parts, including those of other processes; at least one
+  std::vector<int64_t> counts;   ///< for each output: how many labels count, over all parts
+  std::vector<BatchPart> parts;  ///< the parts of this process
 };
 
-/// One optimizer step's samples. Micro-batch m of A holds samples floor(m*B/A) to floor((m+1)*B/A) of the batch of B;
-/// one without samples is left out.
+/// The samples of one optimizer step. Of A micro-batches of a batch of B samples, micro-batch m has samples
+/// floor(m*B/A) to floor((m+1)*B/A); micro-batches without samples are left out.
 struct Batch {
-  int64_t first_position = 0;  ///< of its first sample in the epoch's order
+  int64_t first_position = 0;  ///< position of its first sample in the epoch's order
   int64_t samples = 0;         ///< over all micro-batches
-  /// The labels of each output that count, over all micro-batches and parts: what its losses are divided by.
+  /// For each output: how many labels count, over all micro-batches and parts. The losses are divided by it.
   std::vector<int64_t> counts;
   std::vector<MicroBatch> micro_batches;
 };
 
 struct BatchLoaderOptions {
   int64_t batch_size = 0;
-  int64_t micro_batches = 1;  ///< of a batch
+  int64_t micro_batches = 1;  ///< per batch
   uint64_t seed = 0;
   bool shuffle = true;
   ops::Augmentations augmentations = {};
-  /// The device of each part, null where its images aren't needed; one entry per part. They outlive the loader and its
-  /// batches.
+  /// The device of each part; null if the images of that part aren't needed. The devices must outlive the loader and
+  /// its batches.
   std::vector<Device*> devices = {};
-  /// Which of the split's parts these are, where other processes load the others: those from this one on.
+  /// The number of the first of these parts in the split, if other processes load the other parts.
   int first_part = 0;
-  /// How a micro-batch's samples are shared out among all parts; by default evenly among the devices.
+  /// How a micro-batch's samples are divided among all parts; by default evenly among the devices.
   std::optional<BatchSplit> split = {};
-  /// How many of the split's parts each process has, where each has samples of its own (see epoch_order.h).
+  /// How many of the split's parts each process has, if each process has samples of its own (see epoch_order.h).
   std::vector<int> parts_of_processes = {};
-  /// Batches prepared ahead of the one in use.
+  /// How many batches are prepared ahead of the one in use.
   int batches_ahead = 2;
-  int threads = 1;  ///< that load samples of one batch, side by side
+  int threads = 1;  ///< threads that load the samples of one batch in parallel
 };
 
-/// Prepares the batches of an epoch in threads of its own, a few ahead. Every sample of the data set comes once an
-/// epoch; the last batch is smaller where the size doesn't divide. Used by one thread.
+/// Prepares the batches of an epoch in threads of its own, a few batches ahead. Every sample of the data set comes once
+/// per epoch. The last batch is smaller if the batch size doesn't divide the number of samples. Used by one thread.
 class BatchLoader {
  public:
   BatchLoader(std::shared_ptr<const Dataset> dataset, const BatchLoaderOptions& options);
@@ -59,12 +59,13 @@ class BatchLoader {
   ~BatchLoader();
 
   int64_t batches_per_epoch() const;
-  /// Begins epoch `epoch` (from 1) at its batch `first_batch` (from 0), dropping what is left of the one before.
+  /// Starts epoch `epoch` (from 1) at its batch `first_batch` (from 0). Batches left from the epoch before are dropped.
   void start_epoch(int64_t epoch, int64_t first_batch = 0);
-  /// The next batch, or nothing at the end of the epoch. Blocks until one is ready; throws what the loader's threads
-  /// threw, again and again until an epoch is started.
+  /// Returns the next batch, or null at the end of the epoch. Blocks until a batch is ready. Throws the exception of
+  /// the loader's threads, on every call until the next epoch is started.
   std::unique_ptr<Batch> next();
-  /// Blocks until as many batches are ready as it prepares ahead, or all that are left of the epoch. Throws as `next`.
+  /// Blocks until as many batches are ready as are prepared ahead, or all that are left of the epoch. Throws like
+  /// `next`.
   void wait_until_full();
 
  private:

@@ -22,10 +22,10 @@ void load_augmented(const ImageDataset& dataset, int64_t sample, const PartOptio
   ops::decode_augmented_image(pixels, dataset.table(), image, out);
 }
 
-/// Calls `load` for each of `count` samples of so many bytes, of several threads at once where there are some.
+/// Calls `load` for each of `count` samples of `sample_bytes` bytes, on several threads at once if `threads` is given.
 void for_each_sample(int64_t count, int64_t sample_bytes, SampleThreads* threads,
                      const std::function<void(int64_t)>& load) {
-  // Some tens of microseconds, as long as it takes to wake a thread.
+  // Loading this much takes some tens of microseconds, as long as waking a thread.
   constexpr int64_t kBytesAtATime = 64 << 10;
   const auto load_run = [&load](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) load(n);
@@ -34,7 +34,7 @@ void for_each_sample(int64_t count, int64_t sample_bytes, SampleThreads* threads
   threads->run(count, std::max<int64_t>(1, kBytesAtATime / std::max<int64_t>(1, sample_bytes)), load_run);
 }
 
-/// With images where there is a CPU worker for them.
+/// Loads samples of images; the images themselves only if `device` is a CPU worker.
 BatchPart images_of(const ImageDataset& dataset, std::span<const int64_t> samples, Device* device,
                     const PartOptions& options) {
   const Shape image = dataset.image_shape();
@@ -61,7 +61,7 @@ BatchPart images_of(const ImageDataset& dataset, std::span<const int64_t> sample
   return part;
 }
 
-/// Every row is predicted.
+/// Loads samples of text in which every row is predicted.
 BatchPart text_of(const TextDataset& dataset, std::span<const int64_t> samples, const PartOptions& options) {
   const auto length = static_cast<size_t>(dataset.sequence());
   const size_t rows = samples.size() * length;
@@ -89,7 +89,7 @@ BatchPart text_of(const TextDataset& dataset, std::span<const int64_t> samples, 
   return part;
 }
 
-/// Leaves the rows that nothing is predicted of out of the first output.
+/// Removes the rows that aren't predicted from the first output.
 void predict_masked_only(BatchPart& part) {
   const std::vector<int32_t> labels = std::exchange(part.targets[0], {});
   for (size_t row = 0; row < labels.size(); ++row) {

@@ -7,14 +7,14 @@
 
 namespace dptrain {
 
-/// How samples are shared out among parts: contiguous runs of them, as even as the parts' weights ask for.
+/// How samples are divided among parts: into contiguous runs whose lengths follow the parts' weights.
 class BatchSplit {
  public:
-  /// Part p of P has samples floor(p * M / P) to floor((p + 1) * M / P) of M.
+  /// Part p of P gets samples floor(p * M / P) to floor((p + 1) * M / P) of M.
   static BatchSplit even(int parts) { return BatchSplit(std::vector<int64_t>(static_cast<size_t>(parts), 1)); }
-  /// The same with whole weights, not all zero; a part of weight 0 has no samples.
+  /// Divides by whole weights, not all zero. A part of weight 0 gets no samples.
   explicit BatchSplit(std::vector<int64_t> weights);
-  /// With weights from 0 to 1,000,000, by their first six decimals.
+  /// Divides by weights from 0 to 1,000,000; only their first six decimals count.
   static BatchSplit weighted(const std::vector<double>& weights);
 
   int parts() const { return static_cast<int>(weights_.size()); }
@@ -25,7 +25,7 @@ class BatchSplit {
 
  private:
   std::vector<int64_t> weights_;
-  std::vector<int64_t> before_;  ///< the sum of the weights before each part, then of all
+  std::vector<int64_t> before_;  ///< the sum of the weights before each part, then the total
 };
 
 }  // namespace dptrain

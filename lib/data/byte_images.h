@@ -9,19 +9,19 @@
 
 namespace dptrain {
 
-/// Images as bytes with their labels, before normalization.
+/// Images as bytes, with labels, before normalization.
 struct LabelledBytes {
   Shape image_shape = {};  ///< [C, H, W]
   int64_t classes = 0;
-  std::vector<std::string> class_names = {};  ///< of each; empty where they have numbers alone
+  std::vector<std::string> class_names = {};  ///< a name for each class; empty if classes have only numbers
   std::vector<uint8_t> pixels = {};           ///< [samples, C, H, W]
   std::vector<int32_t> labels = {};           ///< [samples], 0 to classes - 1
 };
 
-/// A data set that lies in memory.
+/// A data set of images that is held in memory.
 class ByteImages final : public TableImages {
  public:
-  /// Returns the digest of the content, where that needn't be made of the bytes in memory.
+  /// Returns the digest of the content, for data sets that can avoid hashing the bytes in memory.
   using Digest = std::function<std::string(const LabelledBytes&)>;
 
   ByteImages(LabelledBytes data, const Normalization& normalization, Digest digest = digest_of_bytes);
@@ -42,7 +42,7 @@ class ByteImages final : public TableImages {
   Digest digest_;
 };
 
-/// SHA-256 of the pixels, as hex digits, and that of a content whose pixels have this one.
+/// SHA-256 of the pixels, as hex digits; and the digest of a content with these labels, from the digest of its pixels.
 std::string digest_of_pixels(const LabelledBytes& data);
 std::string content_digest_of(const std::string& pixels, const std::vector<int32_t>& labels);
 

@@ -27,7 +27,8 @@ constexpr int64_t kClasses = 10;
 constexpr size_t kImageBytes = 3 * 32 * 32;
 constexpr size_t kRecordBytes = 1 + kImageBytes;
 
-/// Ten times CIFAR-10's own, 307 MB: a gzip file has no header that would say how much is in it.
+/// Ten times the training set of CIFAR-10, 307 MB. A limit is needed because a gzip file doesn't say in advance how
+/// much it holds.
 constexpr int64_t kMostGzipRecords = 100000;
 
 constexpr std::array kTrainFiles = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
@@ -67,7 +68,7 @@ void check_not_empty(const std::filesystem::path& path, int64_t records) {
 
 using Paths = std::vector<std::filesystem::path>;
 
-/// A file that was cut at a record's end shows beside the others, which have as many records as each other.
+/// All files of a part have the same number of records, so a file that was cut at the end of a record is noticed here.
 void check_equal_counts(const Paths& paths, const std::vector<int64_t>& records) {
   const auto most = std::ranges::max_element(records);
   for (size_t i = 0; i < paths.size(); ++i)
@@ -78,15 +79,15 @@ void check_equal_counts(const Paths& paths, const std::vector<int64_t>& records)
              fmt::format("{}", records[i]), kGetFileAgain);
 }
 
-/// The digest of a content whose files have these, of the records that are samples.
+/// The digest of a content, from the digests of its files, which cover the records that are samples.
 std::string digest_of_files(const std::vector<std::string>& digests) {
   std::string all;
   for (const std::string& digest : digests) all += digest;
   return sha256_of(all);
 }
 
-/// Appends the records of a file to `data` until that has `most` of them; the others are checked all the same. Returns
-/// how many the file has.
+/// Appends the records of a file to `data` until `data` has `most` of them. Records beyond that are checked all the
+/// same. Returns how many records the file has.
 int64_t append_records(const std::filesystem::path& path, int64_t most, LabelledBytes& data) {
   PlainOrGzipFile file(path);
   std::array<uint8_t, kRecordBytes> record;
@@ -132,8 +133,8 @@ std::shared_ptr<const ImageDataset> unpacked(const Paths& paths, int64_t limit, 
   return std::make_shared<ByteImages>(std::move(data), normalization, digest);
 }
 
-/// Of the first `samples` records. A digest is kept of a file whose labels have all been checked: the file is read for
-/// both at once, when it is first used.
+/// The digest of the first `samples` records. A digest is kept only of a file whose labels have all been checked: when
+/// the file is first used, it is read once for both.
 std::string checked_digest(const StoredFile& file, const std::filesystem::path& path, int64_t samples) {
   const KeptDigest kept{.file = file.identity(), .what = fmt::format("the first {} records of CIFAR-10", samples)};
   return kept.get([&] {
@@ -193,7 +194,7 @@ bool has_cifar10_files(const std::filesystem::path& folder) {
 }
 
 ImageDatasets read_cifar10_files(const std::filesystem::path& folder, const DatasetOptions& options) {
-  // The test part first: it is small, and a folder that is something else shows without the rest.
+  // The test part comes first: it is small, and reading it is enough to notice a wrong folder.
   const auto test = read_part(folder, kTestFiles, options.test_limit, options.normalization);
   return {.train = read_part(folder, kTrainFiles, options.limit, options.normalization), .test = test};
 }

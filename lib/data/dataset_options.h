@@ -9,7 +9,7 @@
 
 namespace dptrain {
 
-/// The first so many samples of either part; all where there are fewer.
+/// How many samples to take of each part, from its beginning; a part with fewer samples is taken whole.
 struct DatasetLimits {
   std::optional<int64_t> train = {};
   std::optional<int64_t> test = {};
@@ -18,27 +18,27 @@ struct DatasetLimits {
 /// Reads `limit` and `test_limit`.
 DatasetLimits read_limits(ConfigReader& config);
 
-/// What decides in which order an epoch goes through a data set.
+/// The order in which an epoch goes through a data set.
 struct SampleOrder {
   bool shuffle = true;
-  /// Each process has a contiguous part of the samples (see epoch_order.h), or all train on all of them; nothing where
-  /// the strategy decides.
+  /// Whether each process has a contiguous part of the samples (see epoch_order.h), or all processes train on all
+  /// samples; empty: the strategy decides.
   std::optional<bool> by_process = {};
 };
 
 /// Reads `shuffle` and `partition`.
 SampleOrder read_sample_order(ConfigReader& config);
 
-/// What every data set of images takes.
+/// Options of every data set of images.
 struct DatasetOptions {
-  /// The first so many samples of either part; all where there are fewer.
+  /// How many samples to take of each part, from its beginning; a part with fewer samples is taken whole.
   std::optional<int64_t> limit = {};
   std::optional<int64_t> test_limit = {};
   Normalization normalization = {};
   SampleOrder order = {};
 };
 
-/// Reads these of a data set with `channels` channels.
+/// Reads these options for a data set with `channels` channels.
 DatasetOptions read_dataset_options(ConfigReader& config, int64_t channels);
 
 inline int64_t limited(int64_t samples, std::optional<int64_t> limit) {

@@ -31,7 +31,7 @@ constexpr std::array kDatasets = {
     DatasetRow{"synthetic", read_synthetic, "a pattern a class plus noise, or text for models of text, from the seed"},
 };
 
-/// Options that say where samples lie and which of them are taken by whom, not what one is.
+/// Options that say where samples are stored and which of them are taken by which process, not what a sample is.
 constexpr std::array<std::string_view, 8> kPlacesAndCounts = {"dir",        "test_folder", "files",        "limit",
                                                               "test_limit", "samples",     "test_samples", "partition"};
 
@@ -49,7 +49,7 @@ DatasetSpec read_dataset(ConfigReader& config, const DatasetRequest& request) {
   spec.name = config.named("dataset", choices, std::nullopt, "what to train on");
   if (!config.describing()) spec.options = config.resolved_options("dataset");
   std::erase_if(spec.options, is_place_or_count);
-  // A file that is missing or wrong is traced back to the line that asked for it.
+  // An error about a missing or bad file also names the line of the configuration that asked for the file.
   spec.open = [open = spec.open, where = config.where("dataset")] {
     try {
       return open();

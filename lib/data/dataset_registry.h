@@ -18,15 +18,13 @@ struct DatasetSpec {
   std::string name = {};
   SampleOrder order = {};
   bool has_images = true;  ///< its samples are images, which can be augmented
-  /// Pictures of any size are brought to that of its images, which has equal sides.
+  /// Whether pictures of any size are scaled to the size of the data set's images, which are square.
   bool scales_pictures = false;
-  /// What its samples and their order follow from, but for files: what it was read with, without places, counts and
-  /// partition.
+  /// The options that its samples and their order follow from, without folders, files, counts and the partition.
   ResolvedOptions options = {};
-  /// Opens and checks everything: throws 66 where files are missing, 65 for what they hold, before any device is
-  /// opened.
+  /// Opens and checks everything, before any device is opened. Throws 66 if files are missing, and 65 for bad content.
   std::function<Datasets()> open = {};
-  /// The same where nothing is held out of the training samples, as `open` may do for a validation.
+  /// Like `open`, but holds nothing out: `open` may hold out training samples for a validation.
   std::function<Datasets()> open_whole = {};
 };
 
@@ -39,10 +37,10 @@ struct TextSizes {
 /// What a data set adapts to.
 struct DatasetRequest {
   uint64_t seed = 0;
-  std::optional<TextSizes> text = {};  ///< where the model is one of text
+  std::optional<TextSizes> text = {};  ///< set if the model is one of text
 };
 
-/// Reads the key `dataset`: a name or {name: ..., dir: ..., limit: ...}. One table of names stands behind it.
+/// Reads the key `dataset`: a name, or {name: ..., dir: ..., limit: ...}. The names are in one table.
 DatasetSpec read_dataset(ConfigReader& config, const DatasetRequest& request);
 
 }  // namespace dptrain

@@ -11,7 +11,7 @@
 namespace dptrain {
 namespace {
 
-/// Of the part of process `process`, numbered from 0 inside.
+/// The order of the samples of process `process`, numbered from 0.
 std::vector<int64_t> order_of_part(int64_t samples, const EpochKey& key, uint32_t process) {
   constexpr int64_t kMost = std::numeric_limits<uint32_t>::max();
   DPTRAIN_CHECK(samples >= 0 && samples <= kMost && key.epoch >= 0 && key.epoch <= kMost, "{} samples in epoch {}",
@@ -25,7 +25,7 @@ std::vector<int64_t> order_of_part(int64_t samples, const EpochKey& key, uint32_
   return order;
 }
 
-/// Calls take(process, count) for each run of samples of an epoch that one process takes, in their order.
+/// Calls take(process, count) for each run of an epoch's samples that one process takes, in order.
 template <class Take>
 void for_each_share(int64_t samples, const BatchShares& shares, const Take& take) {
   for (int64_t first = 0; first < samples; first += shares.batch_size) {

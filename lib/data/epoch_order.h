@@ -7,18 +7,18 @@
 
 namespace dptrain {
 
-/// What an order is drawn from.
+/// The key from which an order is drawn.
 struct EpochKey {
   uint64_t seed = 0;
   int64_t epoch = 1;
   bool shuffle = true;
 };
 
-/// The order of an epoch's samples: a permutation keyed by (seed, epoch), or 0, 1, 2, ... where shuffling is off.
-/// Nothing else changes it: not the devices, the threads, or the epochs drawn before.
+/// The order of an epoch's samples: a permutation keyed by (seed, epoch), or 0, 1, 2, ... without shuffling. Nothing
+/// else changes it: not the devices, the threads, or the epochs drawn before.
 std::vector<int64_t> epoch_order(int64_t samples, const EpochKey& key);
 
-/// How the batches of an epoch are cut and shared out: batches into micro-batches, these into the split's parts.
+/// How the batches of an epoch are divided: batches into micro-batches, and these into the parts of the split.
 struct BatchShares {
   int64_t batch_size = 0;
   int64_t micro_batches = 1;
@@ -26,8 +26,9 @@ struct BatchShares {
   std::vector<int> parts_of_processes;  ///< how many parts each process has, in order
 };
 
-/// The order where each process trains on a part of the data set alone: contiguous, as long as what its parts take of
-/// an epoch's batches, and shuffled inside, keyed by the process too. Of one process it is `epoch_order`.
+/// The order if each process trains only on its own part of the data set. The part of a process is contiguous and as
+/// long as what its parts take of an epoch's batches. It is shuffled inside, keyed by the process too. For one process
+/// the order is `epoch_order`.
 std::vector<int64_t> partitioned_epoch_order(int64_t samples, const BatchShares& shares, const EpochKey& key);
 
 }  // namespace dptrain

@@ -13,7 +13,7 @@
 namespace dptrain {
 namespace {
 
-/// FAT's, the coarsest.
+/// FAT has the longest tick.
 constexpr int64_t kTick_ns = 2'000'000'000;
 
 int64_t nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
@@ -21,7 +21,7 @@ int64_t nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'
 }  // namespace
 
 FileIdentity identity_of(int descriptor, const std::filesystem::path& path) {
-  // The time first: what changes the file from here on gives it a later one.
+  // The clock is read first: any later change of the file gets a later time.
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   struct stat found {};

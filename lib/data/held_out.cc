@@ -13,7 +13,7 @@
 namespace dptrain {
 namespace {
 
-/// Which samples of another data set one is made of, in ascending order.
+/// The samples of another data set that a data set consists of, in ascending order.
 using Chosen = std::vector<int64_t>;
 
 /// Tells a choice of samples apart from others of the same data set.
@@ -48,7 +48,7 @@ class ChosenImages final : public ImageDataset {
       first += run;
     }
   }
-  /// Those between them, too: they lie in the same pieces of the file.
+  /// Also reads the samples between the chosen ones: they are in the same pieces of the file.
   void read_ahead(int64_t begin, int64_t end) const override {
     if (begin < end) whole_->read_ahead(place_of(begin), place_of(end - 1) + 1);
   }
@@ -56,7 +56,7 @@ class ChosenImages final : public ImageDataset {
 
  private:
   int64_t place_of(int64_t index) const { return chosen_[static_cast<size_t>(index)]; }
-  /// Of samples from `first` on that lie one behind the other in the whole; `most` at most, 1 at least.
+  /// The number of samples from `first` on that are consecutive in the whole data set; at least 1, at most `most`.
   int64_t length_of_run(int64_t first, int64_t most) const {
     int64_t length = 1;
     while (length < most && place_of(first + length) == place_of(first) + length) ++length;
@@ -69,7 +69,7 @@ class ChosenImages final : public ImageDataset {
 
 class ChosenText final : public TextDataset {
  public:
-  /// `epoch`: whose draws all of them have, as test samples have none of the training's; nothing: those of each.
+  /// `epoch`: the epoch whose draws all samples use, as validation samples must not change; empty: the epoch asked for.
   ChosenText(std::shared_ptr<const TextDataset> whole, Chosen chosen, std::optional<int64_t> epoch)
       : whole_(std::move(whole)), chosen_(std::move(chosen)), epoch_(epoch) {}
 
@@ -105,7 +105,7 @@ std::shared_ptr<const Dataset> choose(const std::shared_ptr<const Dataset>& whol
 Datasets hold_out(const Datasets& data, int64_t samples) {
   const int64_t all = data.train->samples();
   DPTRAIN_CHECK(samples > 0 && samples < all, "{} of {} samples can't be held out", samples, all);
-  // Which no training has: they count from 1.
+  // Epochs of a run count from 1, so no run draws from epoch 0.
   constexpr int64_t kNoEpoch = 0;
   const std::vector<int64_t> order = epoch_order(all, {.seed = 0, .epoch = kNoEpoch, .shuffle = true});
   const auto border = order.begin() + samples;

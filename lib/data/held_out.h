@@ -6,9 +6,9 @@
 
 namespace dptrain {
 
-/// Takes `samples` samples out of the training set, which become `validation`: a random choice, the same whatever the
-/// seed of a training, so that runs with other seeds are validated by the same. Both parts keep the order of the whole.
-/// Held out text is masked alike whatever the epoch. `samples` is over 0 and less than there are.
+/// Moves `samples` samples from the training set to `validation`. The choice is random but independent of the seed of a
+/// run, so that runs with other seeds use the same validation set. Both parts keep the order of the whole. Held-out
+/// text is masked the same way in every epoch. `samples` must be over 0 and less than the size of the training set.
 Datasets hold_out(const Datasets& data, int64_t samples);
 
 }  // namespace dptrain

@@ -41,14 +41,14 @@ void check_labels(const std::filesystem::path& path, const std::vector<uint8_t>&
   }
 }
 
-/// The two files of a part, the labels read and checked.
+/// The two files of a part, with the labels read and checked.
 struct SplitPaths {
   std::filesystem::path images;
   std::filesystem::path labels;
   int64_t classes = 0;
   std::vector<uint8_t> label_bytes = {};
 
-  /// Of the first so many of `count` images.
+  /// The labels of the first `limit` of `count` images.
   std::vector<int32_t> labels_of(int64_t count, std::optional<int64_t> limit) const {
     if (count != static_cast<int64_t>(label_bytes.size()))
       throw Error(ExitCode::bad_data,
@@ -60,7 +60,7 @@ struct SplitPaths {
   }
 };
 
-/// Of the pixels of the first `samples` images.
+/// The digest of the pixels of the first `samples` images.
 KeptDigest pixels_digest(const FileIdentity& file, const IdxSizes& sizes, size_t samples) {
   return {.file = file,
           .what = fmt::format("the first {} of {} images of {} x {}", samples, sizes.count, sizes.height, sizes.width)};
@@ -111,7 +111,7 @@ std::shared_ptr<const ImageDataset> read_split(const std::filesystem::path& fold
   SplitPaths paths{.images = require_plain_or_gzip(folder, names.images, kWhereToPut),
                    .labels = require_plain_or_gzip(folder, names.labels, kWhereToPut),
                    .classes = classes};
-  // Labels first: they are small, and most mistakes show without the images.
+  // Labels come first: they are small, and most mistakes show without reading the images.
   paths.label_bytes = read_idx_labels(paths.labels);
   check_labels(paths.labels, paths.label_bytes, classes);
   const std::optional<IdxSizes> sizes = read_plain_idx_sizes(paths.images);

@@ -12,10 +12,10 @@ namespace dptrain {
 /// {train,t10k}-labels-idx1-ubyte, each alone or with .gz.
 bool has_idx_files(const std::filesystem::path& folder);
 
-/// Opens the four files: grey images with labels below `classes`, at most 256. Where a name is there with and without
-/// .gz, the plain file is read. Labels are read at once, and so is what is gzip; images of a plain file are read as
-/// they are asked for. Throws 66 where one is missing, 65 for what it holds: counts of images and labels that differ, a
-/// label beyond, test images of another size than the training images.
+/// Opens the four files: grey images with labels below `classes`, at most 256. If a name exists with and without .gz,
+/// the plain file is read. Labels and gzip files are read at once; images of a plain file are read as they are asked
+/// for. Throws 66 if a file is missing. Throws 65 for bad content: different counts of images and labels, a label out
+/// of range, or test images of another size than the training images.
 ImageDatasets read_idx_dataset(const std::filesystem::path& folder, const DatasetOptions& options,
                                int64_t classes = 10);
 

@@ -23,7 +23,7 @@ constexpr int64_t kMostPixelsASide = 65535;
 static_assert(kMostImages <= std::numeric_limits<int64_t>::max() / (kMostPixelsASide * kMostPixelsASide) - 1,
               "the size of a file within these limits, header included, must not overflow");
 
-/// Reads one file, field by field, and says in which field a mistake is.
+/// Reads one file, field by field; its errors name the field.
 class IdxReader {
  public:
   explicit IdxReader(const std::filesystem::path& path) : path_(path.string()), file_(path) {}
@@ -52,12 +52,12 @@ class IdxReader {
     return found;
   }
 
-  /// Of a plain file: that its rest is `bytes` long.
+  /// Checks that the rest of a plain file is `bytes` long.
   void check_body(const char* field, int64_t bytes) const {
     check_size(field, bytes, file_.most_bytes() - header_bytes_);
   }
 
-  /// The rest of the file, which must be `bytes` long.
+  /// Reads the rest of the file, which must be `bytes` long.
   std::vector<uint8_t> body(const char* field, int64_t bytes) {
     if (!is_gzip()) check_body(field, bytes);
     if (bytes > file_.most_bytes() - header_bytes_)
@@ -67,7 +67,7 @@ class IdxReader {
              kGetFileAgain);
     std::vector<uint8_t> values;
     values.reserve(static_cast<size_t>(bytes));
-    // Memory is touched as content comes, so a false header costs no more than the file can back.
+    // Memory is touched only as content arrives, so a false header costs no more than the file really holds.
     constexpr size_t kStepBytes = size_t{64} << 10;
     while (values.size() < static_cast<size_t>(bytes)) {
       const size_t have = values.size();
@@ -76,7 +76,7 @@ class IdxReader {
       const size_t got = file_.read(std::span(values).subspan(have));
       if (got < step) check_size(field, bytes, static_cast<int64_t>(have + got));
     }
-    // Asking for one byte more also makes gzip verify its checksum.
+    // Asking for one more byte also makes gzip verify its checksum.
     uint8_t beyond = 0;
     if (file_.read(std::span(&beyond, 1)) > 0)
       refuse(field, fmt::format("expected {} bytes, as the header says", bytes), "more", kGetFileAgain);

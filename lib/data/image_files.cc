@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 enum class FileKind { picture, idx, other };
 
-/// Told by the first bytes; what is too short for them, or can't be read, is left to the reader of IDX files.
+/// Recognizes a file by its name and its first bytes. A file that is too short or can't be read is left to the IDX
+/// reader, which reports it.
 FileKind kind_of(const fs::path& path) {
   constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n", kGzip = "\x1f\x8b", kIdx("\0\0", 2);
   if (has_picture_name(path)) return FileKind::picture;
@@ -46,7 +47,7 @@ ImageFiles::ImageFiles(const fs::path& path) {
     files_ = picture_files_below(path);
     return;
   }
-  // One that waits for a writer could be waited for without end.
+  // Reading a pipe without a writer would never end.
   if (!error && type != fs::file_type::regular)
     throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
                                             .expected = "expected a regular file or a folder",

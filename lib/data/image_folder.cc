@@ -32,7 +32,7 @@ constexpr const char* kLayout =
                                           .advice = std::move(advice)});
 }
 
-/// The images of a class, which has none further down.
+/// The images of a class. Its folder may have no subfolders.
 std::vector<fs::path> files_of_class(const fs::path& folder) {
   std::vector<fs::path> files = picture_files_of(folder);
   for (const fs::path& entry : entries_of(folder)) {
@@ -43,7 +43,7 @@ std::vector<fs::path> files_of_class(const fs::path& folder) {
   return files;
 }
 
-/// ASCII's, or those of ISO 6429 behind them (C1), which a terminal would obey.
+/// Whether the name has an ASCII control character or one of ISO 6429 (C1), which a terminal would obey.
 bool has_control_character(std::string_view name) {
   for (size_t i = 0; i < name.size(); ++i) {
     const auto byte = static_cast<unsigned char>(name[i]);
@@ -53,7 +53,7 @@ bool has_control_character(std::string_view name) {
   return false;
 }
 
-/// The names of the folders in a part's folder, sorted; hidden ones are none.
+/// The names of the folders in a part's folder, sorted; hidden folders are skipped.
 std::vector<std::string> class_names_of(const fs::path& folder, const std::string& advice) {
   require_readable_folder(folder);
   std::vector<std::string> names;
@@ -81,13 +81,13 @@ std::vector<std::string> class_names_of(const fs::path& folder, const std::strin
   return names;
 }
 
-/// The files of one part with their classes' numbers, in the order of its samples.
+/// The files of one part with the numbers of their classes, in the order of samples.
 struct LabelledFiles {
   std::vector<fs::path> files;
   std::vector<int32_t> labels;
 };
 
-/// `classes` are all there are, `present` those that `folder` has, both sorted.
+/// Orders the files of a part by turns. `classes` are all classes, `present` those that `folder` has; both are sorted.
 LabelledFiles files_in_turn(const fs::path& folder, const std::vector<std::string>& classes,
                             const std::vector<std::string>& present) {
   std::vector<std::vector<fs::path>> of_classes;

@@ -6,7 +6,7 @@
 namespace dptrain {
 namespace {
 
-/// Read and uploaded at once.
+/// Bytes that are read and uploaded at a time.
 constexpr int64_t kUploadBytes = int64_t{16} << 20;
 
 template <class T>

@@ -9,20 +9,20 @@
 
 namespace dptrain {
 
-/// A data set on a device that decodes its own images. It is copied there whole, as bytes, where it takes no more than
-/// `most_bytes`; else the bytes of each batch are to come to the device with it.
+/// A data set on a device that decodes its own images. The whole data set is copied there, as bytes, if it takes no
+/// more than `most_bytes`; otherwise the bytes of each batch must be sent with it.
 class ImagesOnDevice {
  public:
   ImagesOnDevice(Device& device, const ImageDataset& dataset, int64_t most_bytes);
 
   bool resident() const { return pixels_.defined(); }
 
-  // In both `options` is without sample_ids, which are `ids` (i64 [N], on the device):
+  // In both functions, `options` comes without sample_ids; these are `ids` (i64 [N], on the device).
   struct Batch {
     Tensor images;  ///< [N, C, H, W]
     Tensor labels;  ///< i32 [N]
   };
-  /// Of a resident data set.
+  /// A batch of a resident data set.
   Batch batch(const Tensor& ids, ops::DecodeOptions options) const;
   /// The images [N, C, H, W] whose bytes are `pixels` (u8 [N, C, H, W]).
   Tensor decoded(const Tensor& pixels, const Tensor& ids, ops::DecodeOptions options) const;
@@ -33,8 +33,8 @@ class ImagesOnDevice {
   Tensor labels_;
 };
 
-/// What a device keeps of the data sets that it has been asked for, those whole that take at most half of its free
-/// memory; attached to it. Data sets outlive their last batch.
+/// The data sets that a device has been asked for. A data set is copied whole if it takes at most half of the device's
+/// free memory. Attached to the device. Data sets must outlive their last batch.
 class DeviceDatasets {
  public:
   explicit DeviceDatasets(Device& device) : device_(device) {}

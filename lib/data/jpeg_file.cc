@@ -4,7 +4,7 @@
 #include <csetjmp>
 #include <cstddef>
 #include <cstdio>
-// After these, which it needs.
+// jpeglib.h must come after these, which it needs.
 #include <jerror.h>
 #include <jpeglib.h>
 
@@ -17,14 +17,15 @@
 namespace dptrain {
 namespace {
 
-/// Far over what a photograph of the largest sides takes.
+/// Far more bytes than a photograph with the longest sides takes.
 constexpr size_t kMostJpegBytes = size_t{4} * kMostPicturePixels * kMostPicturePixels;
-/// Progressive files come in at most some dozens; each of very many would be decoded as a whole image.
+/// A progressive file has some dozens of scans at most. Each scan is decoded as a whole image, so a file with very many
+/// would take very long.
 constexpr int kMostScans = 500;
 
-/// libjpeg at work on one file. It reports an error by calling `fail`, from which it must not return: a long jump,
-/// which must pass over no object with a destructor: every call that can fail stands in a `guarded` that holds nothing
-/// else.
+/// Runs libjpeg on one file. libjpeg reports an error by calling `fail`, which must not return, so it makes a long
+/// jump. The jump must not pass over an object with a destructor: every call that can fail is in a `guarded` call that
+/// holds nothing else.
 class JpegReader {
  public:
   explicit JpegReader(const std::filesystem::path& path) : path_(path), bytes_(read_file(path, kMostJpegBytes)) {
@@ -40,7 +41,7 @@ class JpegReader {
   JpegReader& operator=(const JpegReader&) = delete;
   ~JpegReader() { jpeg_destroy_decompress(&jpeg_); }
 
-  /// [C, H, W] of the pixels to come.
+  /// The shape [C, H, W] of the picture.
   Shape read_header() {
     guarded([this] {
       jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
@@ -58,7 +59,7 @@ class JpegReader {
     return {is_gray ? 1 : 3, jpeg_.image_height, jpeg_.image_width};
   }
 
-  /// Row by row, the channels of a pixel side by side.
+  /// The pixels row by row, with the channels of a pixel side by side.
   std::vector<uint8_t> read_rows(const Shape& shape) {
     std::vector<uint8_t> pixels(static_cast<size_t>(shape.elements()));
     const size_t row_bytes = static_cast<size_t>(shape[0] * shape[2]);
@@ -96,7 +97,7 @@ class JpegReader {
     jpeg->err->format_message(jpeg, self.message_.data());
     std::longjmp(self.failed_, 1);
   }
-  /// libjpeg fills what is missing with gray, and passes over what is between its parts.
+  /// Fails for missing data, which libjpeg would replace by gray, and for unexpected data, which it would skip.
   static void note(j_common_ptr jpeg, int level) {
     if (level < 0 && (jpeg->err->msg_code == JWRN_JPEG_EOF || jpeg->err->msg_code == JWRN_HIT_MARKER)) fail(jpeg);
   }

@@ -7,14 +7,15 @@
 
 namespace dptrain {
 
-/// How every JPEG file begins.
+/// The first bytes of every JPEG file.
 inline constexpr std::string_view kJpegBeginning = "\xff\xd8";
 
-/// Reads a JPEG file (ITU-T T.81, JFIF), gray or in color, as libjpeg decodes it by default, which is how other
-/// programs see it. Which way up the camera was held, as Exif has it, is left out, as torchvision's ImageFolder does.
+/// Reads a JPEG file (ITU-T T.81, JFIF), gray or in color. It is decoded with libjpeg's defaults, like in most other
+/// programs. The camera's orientation in Exif is ignored, as torchvision's ImageFolder does.
 ///
-/// Throws 66 where the file is missing, and 65, naming it, where it is no JPEG image, not a whole one, or one in
-/// printers' colors. Sides of more than kMostPicturePixels are refused (65) before any memory is taken for them.
+/// Throws 66 if the file is missing. Throws 65, naming the file, if it is not a JPEG image, not a whole one, or one in
+/// printers' colors (CMYK). Images with a side of more than kMostPicturePixels are refused (65) before any memory is
+/// taken for them.
 Picture read_jpeg(const std::filesystem::path& path);
 
 }  // namespace dptrain

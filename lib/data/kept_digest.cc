@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kDigits = 64;
 constexpr size_t kMostBytes = 65536;
 
-/// All that comes before the digest.
+/// The text before the digest.
 std::string beginning(const KeptDigest& digest) {
   const FileIdentity& file = digest.file;
   return fmt::format(
@@ -24,7 +24,8 @@ std::string beginning(const KeptDigest& digest) {
       digest.what, file.path.string(), file.bytes, file.modified_ns, file.changed_ns, file.inode);
 }
 
-/// A file of another path or another part of it has another name: the user's cache takes those of all folders.
+/// The name depends on the file's path and on the part of the file, because files of all folders share the user's
+/// cache.
 std::string name_of(const KeptDigest& digest) {
   const std::string of = sha256_of(fmt::format("{}\n{}", digest.file.path.string(), digest.what));
   return fmt::format("{}.{}.digest", digest.file.path.filename().string(), of.substr(0, 12));

@@ -14,14 +14,14 @@
 namespace dptrain {
 namespace {
 
-/// Begins the file; the checksum of the model and a line feed follow.
+/// The beginning of the file; the checksum of the model and a line feed follow.
 constexpr std::string_view kHeader = "dptrain vocabulary ";
 constexpr size_t kChecksumDigits = 64;
 
-/// Part of the digest, so that another way to train is another file.
+/// Part of the digest, so that another way to train has another file.
 constexpr std::string_view kRecipe = "unigram, cased, nmt_nfkc, all characters\n";
 
-/// 16 hex digits of the lines and of the way to train.
+/// 16 hex digits of the hash of the lines and of the way to train.
 std::string digest(const TextLines& lines) {
   Sha256 sha;
   sha.update(kRecipe);
@@ -54,7 +54,7 @@ Tokenizer load(const std::filesystem::path& path, int64_t pieces) {
   return *std::move(tokenizer);
 }
 
-/// Whether the folder could be written.
+/// Writes the vocabulary; returns whether the folder could be written.
 bool keep(const std::filesystem::path& folder, const std::string& name, const std::string& model) {
   try {
     make_folder(folder);

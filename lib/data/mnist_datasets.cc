@@ -12,11 +12,11 @@
 namespace dptrain {
 namespace {
 
-/// What tells one data set in MNIST's format from another.
+/// How one data set in MNIST's format differs from another.
 struct IdxSource {
   std::string name;
   std::vector<std::filesystem::path> folders;  ///< searched when the data set is opened, unless the user named a folder
-  std::string advice;                          ///< where none has it
+  std::string advice;                          ///< for the error if no folder has the files
   std::string dir_help;
 };
 

@@ -16,16 +16,16 @@
 namespace dptrain {
 namespace {
 
-/// For a line that follows and two others to draw from, so that both labels come in each part.
+/// A part needs a line, the line that follows it and another one to draw, so that both labels occur.
 constexpr int64_t kLeastLines = 3;
 
-/// A word is below this with the given probability.
+/// A random word is below this number with the given probability.
 constexpr uint32_t below_with(double probability) { return static_cast<uint32_t>(probability * 0x1.0p32); }
 constexpr uint32_t kChosen = below_with(0.15);
 constexpr uint32_t kMasked = below_with(0.8);
 constexpr uint32_t kReplaced = below_with(0.9);
 
-/// Behind the words of all places: which token is chosen where the draws chose none.
+/// The block of random words, beyond those of all places, that picks a token if the draws chose none.
 constexpr uint64_t kFallbackBlock = uint64_t{1} << 32;
 
 /// A random word as an integer in [0, bound).
@@ -33,7 +33,7 @@ int64_t scaled(uint32_t word, int64_t bound) {
   return static_cast<int64_t>((uint64_t{word} * static_cast<uint64_t>(bound)) >> 32);
 }
 
-/// Notes the token at `place` as one to be predicted, and puts what the model sees of it there.
+/// Marks the token at `place` as one to be predicted, and replaces it by what the model sees.
 void predict(size_t place, const std::array<uint32_t, 4>& words, int64_t vocabulary_size, TextSample& out) {
   out.labels[place] = out.tokens[place];
   if (words[1] < kMasked)
@@ -92,7 +92,7 @@ void SentencePairs::sample(int64_t index, int64_t epoch, TextSample& out) const 
 
   auto a = (*lines_)[first_line_ + index];
   auto b = (*lines_)[first_line_ + second];
-  // Where both are over half of the room, each gets half, and A the odd token.
+  // If both lines need over half of the room, each gets half, and A gets the odd token.
   const size_t room = length - kFrameTokens;
   const size_t most_b = std::max(room / 2, room - std::min(room, a.size()));
   b = b.first(std::min(b.size(), most_b));
@@ -112,7 +112,7 @@ void SentencePairs::sample(int64_t index, int64_t epoch, TextSample& out) const 
   choose_tokens(index, keyed_epoch, out);
 }
 
-/// The number of B in the part.
+/// The number of line B within the part.
 int64_t SentencePairs::second_line(int64_t index, uint32_t epoch) const {
   const KeyedRandom random(options_.seed, RandomPurpose::sentence_pairs, epoch, static_cast<uint32_t>(index));
   const std::array<uint32_t, 4> words = random.words(0);

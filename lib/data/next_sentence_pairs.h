@@ -10,36 +10,35 @@
 
 namespace dptrain {
 
-/// [CLS] and two [SEP].
+/// Tokens around the two lines of a sample: [CLS] and two [SEP].
 inline constexpr int64_t kFrameTokens = 3;
 
 struct SentencePairsOptions {
   DatasetSplit split = DatasetSplit::train;
   int64_t sequence = 128;  ///< tokens of a sample, 5 or more
   uint64_t seed = 0;
-  /// The last so many of the lines, and at least three, are the test part; the others, at least three, the training
-  /// part.
+  /// The share of the lines, from the end, that are the test part. Each part has at least three lines.
   double test_fraction = 0.05;
-  /// The first so many samples; all where there are fewer.
+  /// How many samples to take, from the beginning; all if there are fewer.
   std::optional<int64_t> limit = {};
 };
 
-/// What BERT is trained on (Devlin et al., "BERT", NAACL 2019, section 3.1 and appendix A): pairs of lines, of which
-/// half follow one another, with 15 % of their tokens to be predicted. In sample i, A is line i of the part; B is line
-/// i + 1 or any but these two, drawn from the same part. A pair that is too long loses tokens at the end of the longer
-/// line, one by one. Of the chosen tokens 80 % are masked, 10 % replaced by any that isn't special, and 10 % kept; at
-/// least one is chosen, unless all are [UNK].
+/// The samples that BERT is trained on (Devlin et al., "BERT", NAACL 2019, section 3.1 and appendix A): pairs of lines,
+/// half of which follow one another, with 15 % of their tokens to be predicted. In sample i, A is line i of the part. B
+/// is line i + 1, or any line of the part except these two. A pair that is too long loses tokens at the end of the
+/// longer line, one by one. Of the chosen tokens, 80 % are masked, 10 % are replaced by any token that isn't special,
+/// and 10 % are kept. At least one token is chosen, unless all are [UNK].
 ///
-/// All draws are keyed by (seed, epoch, sample, place): another epoch pairs and masks otherwise, and nothing else
-/// changes a sample. Test samples are those of epoch 0 whatever the epoch. Immutable; any thread may use it.
+/// All draws are keyed by (seed, epoch, sample, place): another epoch has other pairs and masks, and nothing else
+/// changes a sample. Test samples are always those of epoch 0. Immutable; any thread may use it.
 class SentencePairs final : public TextDataset {
  public:
-  /// Throws 65 where there are fewer than six lines.
+  /// Throws 65 if there are fewer than six lines.
   SentencePairs(std::shared_ptr<const TokenizedLines> lines, const SentencePairsOptions& options);
 
-  /// One fewer than the part has lines, or the limit.
+  /// One fewer than the part has lines, or the limit if that is smaller.
   int64_t samples() const override { return samples_; }
-  /// Tokens of all lines, which both parts share, and where lines begin.
+  /// Bytes of the tokens of all lines, which both parts share, and of the lines' offsets.
   int64_t held_bytes() const override;
   int64_t read_bytes() const override { return held_bytes(); }
   int64_t sequence() const override { return options_.sequence; }

@@ -8,7 +8,7 @@
 namespace dptrain {
 namespace {
 
-/// One number, or one a channel.
+/// Reads one number, or one per channel.
 std::vector<float> read_values(ConfigReader& config, const char* key, int64_t channels, double otherwise,
                                const NumberRule& rule) {
   const std::vector<double> values = config.numbers(key, {otherwise}, rule);

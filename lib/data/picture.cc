@@ -38,7 +38,7 @@ Picture read_picture(const std::filesystem::path& path) {
                                             .expected = "expected a PNG or JPEG image",
                                             .got = "an empty file",
                                             .advice = std::string(kGetFileAgain)});
-  // What can't be read, or is neither, is told of as no PNG file.
+  // A file that is neither, or can't be read, is reported by the PNG reader.
   return std::string_view(bytes.data(), bytes.size()) == kJpegBeginning ? read_jpeg(path) : read_png(path);
 }
 

@@ -49,7 +49,7 @@ std::vector<fs::path> pictures_in(const fs::path& folder) {
   return files;
 }
 
-/// `seen`: folders that have been looked into, as they are without links, which may lead back.
+/// `seen`: folders already visited, with links resolved, because a link may lead back.
 void add_pictures_below(const fs::path& folder, std::set<fs::path>& seen, std::vector<fs::path>& files) {
   if (!seen.insert(fs::canonical(folder)).second) return;
   std::ranges::move(pictures_in(folder), std::back_inserter(files));

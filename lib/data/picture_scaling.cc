@@ -8,22 +8,22 @@
 namespace dptrain {
 namespace {
 
-/// Of the weights, as whole numbers: as many as leave room for a byte and a sign.
+/// Weights are fixed-point numbers with this many fraction bits, which leaves room for a byte and a sign in 32 bits.
 constexpr int kWeightBits = 32 - 8 - 2;
 
-/// The pixels of a line that one of a scaled line is a mean of.
+/// The pixels of a line whose weighted mean is one pixel of the scaled line.
 struct Window {
   int64_t first = 0;
-  std::vector<int32_t> weights;  ///< 1 << kWeightBits in all, but for rounding
+  std::vector<int32_t> weights;  ///< they add up to 1 << kWeightBits, except for rounding
 };
 
-/// Pixels of a line, or lines of a picture.
+/// A range of pixels of a line, or of lines of a picture.
 struct Span {
   int64_t begin, end;
   int64_t size() const { return end - begin; }
 };
 
-/// Those of a line of `from` that is scaled to `to`, of which `kept` is wanted.
+/// The windows for a line of `from` pixels that is scaled to `to` pixels, for the range `kept` of the result.
 std::vector<Window> windows(int64_t from, int64_t to, Span kept) {
   const double scale = static_cast<double>(from) / static_cast<double>(to), width = std::max(scale, 1.0);
   std::vector<Window> all;
@@ -45,7 +45,7 @@ std::vector<Window> windows(int64_t from, int64_t to, Span kept) {
   return all;
 }
 
-/// A mean of pixels that lie `stride` apart.
+/// The weighted mean of pixels that are `stride` apart.
 uint8_t mean_of(const Window& window, const uint8_t* line, int64_t stride) {
   int32_t sum = 1 << (kWeightBits - 1);
   const uint8_t* pixel = line + window.first * stride;
@@ -56,13 +56,13 @@ uint8_t mean_of(const Window& window, const uint8_t* line, int64_t stride) {
   return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
 }
 
-/// What a picture is scaled to along one side, and what is kept of that.
+/// The length that a side of a picture is scaled to, and the range of it that is kept.
 struct Side {
   int64_t to;
   Span kept;
 };
 
-/// The columns that are kept of all lines in `rows`.
+/// Scales all lines in `rows` and returns the columns that are kept.
 Picture scaled_across(const Picture& picture, Side side, Span rows) {
   const int64_t channels = picture.shape[0], height = picture.shape[1], width = picture.shape[2];
   Picture across{.shape = {channels, rows.size(), side.kept.size()}};
@@ -76,8 +76,8 @@ Picture scaled_across(const Picture& picture, Side side, Span rows) {
   return across;
 }
 
-/// What is kept of a picture that is scaled across, then down. No more than that is computed: of a thin picture the
-/// whole would be thousands of times as large.
+/// Scales a picture across, then down, and computes only what is kept: the whole scaled version of a thin picture would
+/// be thousands of times as large.
 Picture scaled(const Picture& picture, Side down, Side along) {
   const int64_t channels = picture.shape[0], height = picture.shape[1];
   if (down.to == height) return scaled_across(picture, along, down.kept);
@@ -95,12 +95,12 @@ Picture scaled(const Picture& picture, Side down, Side along) {
   return result;
 }
 
-/// Half of what is cut off, to the nearest even number where it is between two, as Python rounds.
+/// Half of what is cut off. A half is rounded to the nearest even number, as in Python.
 int64_t border(int64_t side, int64_t size) {
   return static_cast<int64_t>(std::nearbyint(static_cast<double>(side - size) / 2));
 }
 
-/// The middle `size` of a side that is scaled as the shorter one is to `size`.
+/// The middle `size` pixels of a side, scaled by the factor that brings the shorter side to `size`.
 Side middle_of(int64_t side, int64_t shorter, int64_t size) {
   const int64_t to = size * side / shorter, begin = border(to, size);
   return {.to = to, .kept = {begin, begin + size}};

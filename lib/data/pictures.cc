@@ -27,7 +27,7 @@ std::string advice_for(const Shape& found, const Shape& wanted) {
   return fmt::format("image files can't hold the {} channels of the data set", wanted[0]);
 }
 
-/// Files that are decoded by several threads, each of which takes the next one.
+/// Decodes files with several threads; each thread takes the next file.
 class DecodedFiles {
  public:
   DecodedFiles(std::span<const fs::path> files, const PictureForm& form)
@@ -55,7 +55,8 @@ class DecodedFiles {
     }
   }
 
-  /// Those before the one that failed have been taken by some thread, which may find that one of them fails too.
+  /// All files before the failed one have been taken by some thread, so an earlier failure can still arrive; the
+  /// earliest one is kept.
   void note_failure(size_t file, std::exception_ptr failure) {
     next_ = files_.size();
     const std::lock_guard lock(mutex_);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kChunkBytes = size_t{64} << 10;
 
-/// Deflate's best: a match of 258 bytes in two bits (https://zlib.net/zlib_tech.html).
+/// Deflate's best ratio: a match of 258 bytes in two bits (https://zlib.net/zlib_tech.html).
 constexpr int64_t kMostExpansion = 1032;
 
 struct CloseFile {
@@ -56,7 +56,7 @@ class PlainOrGzipFile::Stream {
       : path_(path), file_(opened(path)), identity_(identity_of(::fileno(file_.get()), path)) {
     refill();
     gzip_ = left() >= 2 && input_[0] == 0x1f && input_[1] == 0x8b;
-    // 16 more than the window bits: gzip's framing with its checksum, and nothing else.
+    // Adding 16 to the window bits makes zlib accept only gzip's framing, with its checksum.
     if (gzip_ && inflateInit2(&zlib_, MAX_WBITS + 16) != Z_OK) throw std::bad_alloc();
   }
   Stream(const Stream&) = delete;
@@ -73,7 +73,7 @@ class PlainOrGzipFile::Stream {
  private:
   size_t left() const { return input_end_ - input_begin_; }
 
-  /// Reads the next step of the file where all of the last one is used; false at its end.
+  /// Reads the next chunk of the file once the last one is used up; returns false at the end of the file.
   bool refill() {
     if (left() > 0) return true;
     input_begin_ = 0;

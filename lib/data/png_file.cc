@@ -18,12 +18,12 @@
 namespace dptrain {
 namespace {
 
-/// Twice the largest image of four channels of 16 bits, uncompressed.
+/// Twice the bytes of the largest image with four channels of 16 bits, uncompressed.
 constexpr size_t kMostFileBytes = size_t{2} * 8 * kMostPicturePixels * kMostPicturePixels;
 constexpr size_t kSignatureBytes = 8;
 
-/// libpng at work on one file. It reports an error by a long jump, which must pass over no object with a destructor:
-/// every call that can fail stands in a `guarded` that holds nothing else.
+/// Runs libpng on one file. libpng reports an error by a long jump, which must not pass over an object with a
+/// destructor: every call that can fail is in a `guarded` call that holds nothing else.
 class PngReader {
  public:
   explicit PngReader(const std::filesystem::path& path)
@@ -39,12 +39,12 @@ class PngReader {
   PngReader& operator=(const PngReader&) = delete;
   ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  /// [C, H, W] of the pixels to come.
+  /// The shape [C, H, W] of the picture.
   Shape read_header() {
     guarded([this] {
       png_set_read_fn(png_, this, give_bytes);
-      png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_picture_side says more
-      // What doesn't change pixels is passed over: compressed text could take gigabytes.
+      png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_picture_side gives better errors
+      // Chunks that don't change pixels are skipped: compressed text could take gigabytes.
       png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
       png_read_info(png_, info_);
     });
@@ -60,7 +60,7 @@ class PngReader {
     return {png_get_channels(png_, info_), png_get_image_height(png_, info_), png_get_image_width(png_, info_)};
   }
 
-  /// Row by row, the channels of a pixel side by side.
+  /// The pixels row by row, with the channels of a pixel side by side.
   std::vector<uint8_t> read_pixels() {
     const size_t height = png_get_image_height(png_, info_), row_bytes = png_get_rowbytes(png_, info_);
     std::vector<uint8_t> pixels(height * row_bytes);
@@ -86,7 +86,7 @@ class PngReader {
     std::strncpy(self.message_.data(), message, self.message_.size() - 1);
     png_longjmp(png, 1);
   }
-  /// Of what can be passed over.
+  /// Warnings are about things that can be ignored.
   static void on_warning(png_structp, png_const_charp) {}
 
   static void give_bytes(png_structp png, png_bytep out, size_t bytes) {
@@ -97,7 +97,8 @@ class PngReader {
     if (given < bytes) png_error(png, "the end of the file");
   }
 
-  /// A file that ends within its signature is one that isn't whole.
+  /// Checks the bytes of the signature that the file has. A file that ends within its signature is later reported as
+  /// not whole.
   void check_signature() const {
     const auto* begin = reinterpret_cast<png_const_bytep>(bytes_.data());
     const size_t bytes = std::min(bytes_.size(), kSignatureBytes);
@@ -114,7 +115,7 @@ class PngReader {
 
   std::string path_;
   std::string bytes_;
-  size_t at_ = 0;  ///< what libpng has been given so far
+  size_t at_ = 0;  ///< bytes that libpng has been given so far
   std::array<char, 200> message_{};
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;

@@ -10,7 +10,7 @@
 
 namespace dptrain {
 
-/// One call of `run`. Whoever finds no run of samples to take leaves.
+/// One call of `run`. A thread leaves the round when no run of samples is left to take.
 struct SampleThreads::Round {
   int64_t count;
   int64_t at_a_time;
@@ -18,10 +18,10 @@ struct SampleThreads::Round {
   int64_t next = 0;
   int loading = 0;  ///< threads inside `load`
   std::exception_ptr failure = {};
-  int64_t failed_at = 0;  ///< where the run begins that it comes from
+  int64_t failed_at = 0;  ///< where the run that failed begins
 
   bool is_taken() const { return next >= count || failure != nullptr; }
-  /// Takes runs until none is left; the lock is held but while one is loaded.
+  /// Takes runs until none is left. The lock is held except while a run is loaded.
   void take(std::unique_lock<std::mutex>& lock) {
     while (!is_taken()) {
       const int64_t begin = next;
@@ -37,7 +37,8 @@ struct SampleThreads::Round {
       }
       lock.lock();
       --loading;
-      // Of several the first counts: those before it had been taken as well.
+      // If several runs fail, the first one in the order of samples counts: when a run fails, all earlier runs have
+      // been taken already.
       if (!thrown || (failure && failed_at < begin)) continue;
       failure = thrown;
       failed_at = begin;
@@ -66,7 +67,7 @@ SampleThreads::~SampleThreads() {
 }
 
 void SampleThreads::run(int64_t count, int64_t at_a_time, const Load& load) {
-  // Waking a thread takes about as long as loading a run.
+  // Waking a thread takes about as long as loading one run.
   if (count_ == 1 || count <= at_a_time) return load(0, count);
   start();
   std::unique_lock lock(mutex_);

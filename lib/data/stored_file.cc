@@ -25,7 +25,7 @@ constexpr int64_t kReadBytes = int64_t{1} << 20;
 }
 
 int open_descriptor(const std::filesystem::path& path) {
-  // Without O_NONBLOCK a pipe would be waited for.
+  // Without O_NONBLOCK, opening a pipe would wait for a writer.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR))
     throw Error(ExitCode::missing_file, fmt::format("{}: no such file", path.string()));

@@ -11,24 +11,24 @@
 
 namespace dptrain {
 
-/// An uncompressed file that stays open and is read in parts, as they are asked for, by any thread.
+/// An uncompressed file that stays open and is read in parts, when they are asked for, by any thread.
 class StoredFile {
  public:
-  /// Throws 66 where there is no such file, 65 where it is no regular file, 74 where it can't be opened.
+  /// Throws 66 if there is no such file, 65 if it is not a regular file, and 74 if it can't be opened.
   explicit StoredFile(const std::filesystem::path& path);
   StoredFile(const StoredFile&) = delete;
   StoredFile& operator=(const StoredFile&) = delete;
   ~StoredFile();
 
-  /// As it was opened.
+  /// The file's identity when it was opened.
   const FileIdentity& identity() const { return identity_; }
-  /// Fills `out` with the bytes from `offset` on. Throws 65 where the file is no longer as it was opened, so that what
-  /// is read is always of the content that was checked; 74 where it can't be read.
+  /// Fills `out` with the bytes from `offset` on. Throws 65 if the file has changed since it was opened, so that all
+  /// bytes read belong to the content that was checked. Throws 74 if the file can't be read.
   void read(int64_t offset, std::span<uint8_t> out) const;
-  /// Reads bytes `begin` to `end` - 1 in order; `take` gets them in pieces, whole `unit`s each.
+  /// Reads bytes `begin` to `end` - 1 in order. `take` gets them in pieces that are whole multiples of `unit`.
   void read_through(int64_t begin, int64_t end, int64_t unit,
                     const std::function<void(std::span<const uint8_t>)>& take) const;
-  /// How much of the file was read so far, in blocks; what was read twice counts once.
+  /// Bytes read so far, in whole blocks; a block that was read twice counts once.
   int64_t read_bytes() const { return read_blocks_.load(std::memory_order_relaxed) * kBlockBytes; }
 
   static constexpr int64_t kBlockBytes = 4096;
@@ -39,7 +39,7 @@ class StoredFile {
   std::filesystem::path path_;
   int descriptor_;
   FileIdentity identity_;
-  mutable std::vector<std::atomic<bool>> is_read_;  ///< of each block
+  mutable std::vector<std::atomic<bool>> is_read_;  ///< for each block
   mutable std::atomic<int64_t> read_blocks_ = 0;
 };
 

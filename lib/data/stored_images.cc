@@ -46,7 +46,7 @@ void StoredImages::pixels(int64_t first, std::span<uint8_t> out) const {
   const int64_t elements = image_shape().elements();
   while (!out.empty()) {
     const Place place = place_of(first);
-    // Images that follow one another without a gap come in one read.
+    // Images without gaps between them are read at once.
     const bool is_dense = place.run.stride == elements;
     const int64_t wanted = static_cast<int64_t>(out.size()) / elements;
     const int64_t images = is_dense ? std::min(wanted, place.run.images - place.image) : 1;
@@ -61,7 +61,7 @@ void StoredImages::read_ahead(int64_t begin, int64_t end) const {
   while (begin < end) {
     const Place place = place_of(begin);
     const int64_t images = std::min(end - begin, place.run.images - place.image);
-    // What lies between images lies before them.
+    // The bytes between images, such as labels, are before each image.
     const int64_t from = place.offset() - (place.run.stride - image_shape().elements());
     place.run.file->read_through(from, from + images * place.run.stride, place.run.stride,
                                  [](std::span<const uint8_t>) {});

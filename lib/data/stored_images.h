@@ -11,8 +11,8 @@
 
 namespace dptrain {
 
-/// Images that lie in an uncompressed file at equal distances: the bytes of image i begin at begin + i * stride. What
-/// lies between two, such as a label, lies before the first one as well.
+/// Images in an uncompressed file at equal distances: the bytes of image i begin at begin + i * stride. The bytes
+/// between two images, such as a label, also exist before the first image.
 struct StoredRun {
   std::shared_ptr<const StoredFile> file;
   int64_t images = 0;
@@ -20,18 +20,18 @@ struct StoredRun {
   int64_t stride = 0;
 };
 
-/// What StoredImages is made of.
+/// The parts that StoredImages is made of.
 struct StoredContent {
   Shape image_shape = {};  ///< [C, H, W]
   int64_t classes = 0;
   std::vector<StoredRun> runs = {};  ///< one after the other
-  /// [samples]; empty where the byte before an image is its label.
+  /// [samples]; empty if the byte before an image is its label.
   std::vector<int32_t> labels = {};
   std::function<std::string()> digest = {};  ///< of pixels and labels
 };
 
-/// A data set that lies in uncompressed files: what is asked for is read, again each time, and nothing else. The
-/// operating system keeps it in memory, once for all processes of a host, as long as there is room.
+/// A data set in uncompressed files. It reads what is asked for, again each time, and nothing else. The operating
+/// system keeps the content in memory, once for all processes of a host, as long as there is room.
 class StoredImages final : public TableImages {
  public:
   StoredImages(StoredContent content, const Normalization& normalization);
@@ -47,7 +47,7 @@ class StoredImages final : public TableImages {
  private:
   struct Place {
     const StoredRun& run;
-    int64_t image;  ///< of the run
+    int64_t image;  ///< the index within the run
     int64_t offset() const { return run.begin + image * run.stride; }
   };
   Place place_of(int64_t index) const;

@@ -16,19 +16,19 @@
 namespace dptrain {
 namespace {
 
-/// Which random numbers: the second part of their key. Part of every result, never renumber.
+/// The second part of the random numbers' key. It is part of every result: never renumber.
 enum class Draw : uint32_t { pattern = 0, train_sample = 1, test_sample = 2 };
 
 KeyedRandom keyed(uint64_t seed, Draw draw, int64_t subject) {
   return {seed, RandomPurpose::synthetic, static_cast<uint32_t>(draw), static_cast<uint32_t>(subject)};
 }
 
-// All arithmetic is on integers, so that no compiler or library rounds it otherwise.
+// All arithmetic is on integers, so that no compiler or library can round it differently.
 constexpr int64_t kCell = 4;       ///< pixels from one knot of a pattern to the next
 constexpr int64_t kMostShift = 2;  ///< pixels
 constexpr int64_t kNoise = 128;    ///< grey values from the lowest to the highest
 
-/// [C, H, W]: grey values drawn at the knots of a coarse grid, half of them black, bilinear between them.
+/// [C, H, W]: grey values drawn at the knots of a coarse grid, half of them black, with bilinear interpolation between.
 std::vector<uint8_t> make_pattern(uint64_t seed, int64_t label, const Shape& shape) {
   const int64_t height = shape[1], width = shape[2];
   const int64_t grid_height = height / kCell + 2, grid_width = width / kCell + 2;
@@ -50,16 +50,16 @@ std::vector<uint8_t> make_pattern(uint64_t seed, int64_t label, const Shape& sha
   return pattern;
 }
 
-/// Writes one sample of `pattern`'s class to `out`.
+/// Writes one sample of the class of `pattern` to `out`.
 void make_sample(const KeyedRandom& random, const std::vector<uint8_t>& pattern, const Shape& shape, uint8_t* out) {
   const int64_t height = shape[1], width = shape[2];
   const std::array<uint32_t, 4> first = random.words(0);
-  // From 0 to 2 * kMostShift, around the edges: the same as from -kMostShift to kMostShift.
+  // Shifts are from 0 to 2 * kMostShift and wrap around the edges, which is the same as -kMostShift to kMostShift.
   const int64_t down = first[0] % (2 * kMostShift + 1) % height;
   const int64_t right = first[1] % (2 * kMostShift + 1) % width;
   const int64_t contrast = 128 + first[2] % 128;  // over 256: a half to one
 
-  // A block of random words is noise for 16 pixels, a byte each; block 0 is used above.
+  // Each block of random words is the noise of 16 pixels, one byte each; block 0 is used above.
   std::array<uint32_t, 4> noise{};
   int64_t pixel = 0;
   for (int64_t c = 0; c < shape[0]; ++c)
@@ -74,7 +74,8 @@ void make_sample(const KeyedRandom& random, const std::vector<uint8_t>& pattern,
     }
 }
 
-/// What a data set of `samples` takes while it is made. Doubles, because a user's numbers may overflow integers.
+/// The bytes that a data set of `samples` needs while it is made. They are doubles because a user's numbers may
+/// overflow integers.
 double needed_bytes(double samples, int64_t classes, const Shape& shape) {
   const double images = samples + static_cast<double>(classes);
   return images * static_cast<double>(shape[0]) * static_cast<double>(shape[1]) * static_cast<double>(shape[2]);
@@ -146,7 +147,7 @@ DatasetSpec read_synthetic(ConfigReader& config, const DatasetRequest& request) 
                      {.min = 1, .max = kMost, .help = "test samples; by default a fifth of the training samples"});
   config.default_varies("test_samples");
   if (request.text) return synthetic_text(config, request, {.train = samples, .test = test_samples});
-  // The schema describes the options of either kind.
+  // The schema describes the options of both kinds.
   if (config.describing()) read_full_lines(config);
   return read_images(config, request.seed, samples, test_samples);
 }

@@ -15,13 +15,13 @@ struct SyntheticOptions {
   DatasetSplit split = DatasetSplit::train;
 };
 
-/// Images that can be learned: each class has a smooth pattern, and each sample is its class's pattern moved by up to
-/// two pixels, with a contrast of its own, under noise. Sample i has label i % classes. Keyed by (seed, split, sample):
-/// a sample is the same bytes on every machine, however many are made.
+/// Makes images that can be learned. Each class has a smooth pattern; each sample is its class's pattern moved by up to
+/// two pixels, with its own contrast, plus noise. Sample i has label i % classes. Draws are keyed by (seed, split,
+/// sample): a sample has the same bytes on every machine, whatever the number of samples.
 LabelledBytes make_synthetic(const SyntheticOptions& options);
 
-/// The data set `synthetic`: {samples, test_samples}, and of images {classes, shape}; text where that is asked for, see
-/// synthetic_text.h.
+/// Reads the data set `synthetic`: {samples, test_samples}, and for images {classes, shape}. It is text if the request
+/// asks for that, see synthetic_text.h.
 DatasetSpec read_synthetic(ConfigReader& config, const DatasetRequest& request);
 
 }  // namespace dptrain

@@ -13,16 +13,17 @@
 namespace dptrain {
 namespace {
 
-/// The second part of the random numbers' key, behind those of synthetic.cc. Part of every result, never renumber.
+/// The second part of the random numbers' key, after those in synthetic.cc. It is part of every result: never renumber.
 constexpr uint32_t kTextDraw = 3;
 constexpr int64_t kWords = 64;
-/// What TokenizedLines keeps.
+/// Bytes that TokenizedLines keeps per token and per line.
 constexpr int64_t kBytesOfToken = sizeof(uint16_t), kBytesOfLine = sizeof(int64_t);
 
-/// Tokens of the longest lines, two of which make a sample.
+/// Tokens of the longest lines; two of them make a sample.
 int64_t longest_line(int64_t sequence) { return std::max<int64_t>(1, (sequence - kFrameTokens) / 2); }
 
-/// A pair takes the line after its own; and a part of a text has three lines at least.
+/// Lines needed for so many samples: a pair also takes the line after its own, and a part of a text has at least three
+/// lines.
 int64_t lines_for(int64_t samples) { return std::max<int64_t>(3, samples + 1); }
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 namespace dptrain {
 
-/// Images that are decoded through a table as they are asked for: bytes take a quarter of the memory of floats. Where
-/// the bytes are is left to those that derive from it.
+/// Images that are decoded through a table when they are asked for; bytes take a quarter of the memory of floats.
+/// Derived classes say where the bytes are.
 class TableImages : public ImageDataset {
  public:
   Shape image_shape() const override { return image_shape_; }
@@ -21,7 +21,7 @@ class TableImages : public ImageDataset {
  protected:
   TableImages(const Shape& image_shape, int64_t classes, const Normalization& normalization);
 
-  /// Throws on numbers that are none of the data set's, and on pixels that are no whole images.
+  /// Throws for sample numbers that the data set doesn't have, and for pixels that aren't whole images.
   void check_range(int64_t first, std::span<const uint8_t> pixels) const;
 
  private:

@@ -30,7 +30,7 @@ Paths own_text() {
           "kjv.txt.gz"};
 }
 
-/// "kjv" of kjv.txt.gz.
+/// The name of a text without its endings: "kjv" for kjv.txt.gz.
 std::string name_of(const std::filesystem::path& file) {
   const std::string name = file.filename().string();
   return name.substr(0, name.find('.', 1));

@@ -12,8 +12,8 @@
 namespace dptrain {
 namespace {
 
-/// Characters that can't be seen: those that the tokenizer's normalization (nmt_nfkc) takes for spaces or drops, and
-/// their neighbors of the same kinds.
+/// Whether a character is invisible: one that the tokenizer's normalization (nmt_nfkc) turns into a space or drops, or
+/// one next to those and of the same kind.
 bool is_blank(uint32_t code) {
   return code <= 0x20 || (code >= 0x7f && code <= 0xa0) || code == 0x1680 || (code >= 0x2000 && code <= 0x200f) ||
          (code >= 0x2028 && code <= 0x202f) || code == 0x205f || code == 0x2581 || code == 0x3000 || code == 0xfeff ||
@@ -37,7 +37,7 @@ bool is_blank(std::string_view line) {
 
 constexpr const char* kGiveLines = "give a file with a sentence or verse a line";
 
-/// Far more than a sentence has: what is longer is no text of lines.
+/// Far more than a sentence has: a file with longer lines isn't text in lines.
 constexpr size_t kMostLineBytes = size_t{1} << 20;
 
 /// Takes the content of a file in pieces and appends its lines.
@@ -53,7 +53,7 @@ class LineSplitter {
     extend(piece);
   }
 
-  /// What stands after the last line feed is a line too.
+  /// Ends a file. The text after the last line feed is a line too.
   void finish_file() { finish_line(); }
 
  private:
@@ -90,8 +90,8 @@ class LineSplitter {
 
   std::string file_;
   TextLines& lines_;
-  int64_t number_ = 1;  ///< of the line in hand
-  std::string line_;    ///< as far as it has come
+  int64_t number_ = 1;  ///< number of the current line
+  std::string line_;    ///< the current line as far as it has been read
 };
 
 }  // namespace

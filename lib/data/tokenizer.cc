@@ -14,7 +14,8 @@
 namespace dptrain {
 namespace {
 
-/// Training takes about 25 bytes of memory and half a microsecond for each byte of text: this much, 1.6 GB.
+/// The most text to train on. Training takes about 25 bytes of memory and half a microsecond for each byte of text;
+/// this much text takes 1.6 GB.
 constexpr int64_t kMostTrainingBytes = int64_t{64} << 20;
 
 /// Gives SentencePiece every `step`-th line.
@@ -48,7 +49,7 @@ std::optional<int64_t> number_after(const std::string& message, const std::strin
   return number > 0 ? std::optional(number) : std::nullopt;
 }
 
-/// What SentencePiece says where it can't make so many pieces, in our words.
+/// Reports in plain words that SentencePiece can't make so many pieces.
 [[noreturn]] void refuse_size(int64_t pieces, const std::string& message) {
   Mistake mistake;
   mistake.where = "vocabulary";
@@ -85,16 +86,16 @@ std::string train_vocabulary(const TextLines& lines, int64_t pieces) {
           {"unk_piece", "[UNK]"},
           {"bos_piece", "[CLS]"},
           {"eos_piece", "[SEP]"},
-          {"control_symbols", "[MASK]"},  // takes the first number that is left
+          {"control_symbols", "[MASK]"},  // takes the first free number
           {"normalization_rule_name", "nmt_nfkc"},
-          // Less would turn rare capitals into [UNK].
+          // A lower coverage would turn rare capitals into [UNK].
           {"character_coverage", "1.0"},
           {"num_threads", "1"},
           {"input_sentence_size", "0"},
           {"shuffle_input_sentence", "false"},
-          // Longer lines would be left out without a word.
+          // Longer lines would be dropped silently.
           {"max_sentence_length", std::to_string(kMostTrainingBytes)},
-          {"minloglevel", "3"},  // it would write to standard error
+          {"minloglevel", "3"},  // keeps SentencePiece from writing to standard error
       },
       &iterator, &model);
   if (!status.ok()) refuse_size(pieces, status.error_message());

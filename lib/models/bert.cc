@@ -13,10 +13,10 @@
 namespace dptrain::models {
 namespace {
 
-/// The layers of dropout are numbered: 0 the embeddings', then so many of each encoder layer.
+/// Dropout layers are numbered: 0 is that of the embeddings, then each encoder layer has this many.
 constexpr uint32_t kDropoutsOfLayer = 3;
 
-/// LayerNorm of the sum of a token's embedding, its place's and its segment's.
+/// LayerNorm of the sum of the token's embedding, its position's and its segment's.
 class Embeddings final : public nn::Module {
  public:
   explicit Embeddings(const BertOptions& o)
@@ -48,8 +48,8 @@ class Embeddings final : public nn::Module {
   nn::Dropout& dropout_;
 };
 
-/// x + dropout(attention(x)), normalized; then y + dropout(dense(gelu(dense(y)))), normalized. The last layer gives
-/// those rows alone that the head reads: in training about a sixth.
+/// x + dropout(attention(x)), normalized; then y + dropout(dense(gelu(dense(y)))), normalized. The last layer returns
+/// only the rows that the head reads: in training about a sixth.
 class EncoderLayer final : public nn::Module {
  public:
   EncoderLayer(const BertOptions& o, uint32_t first_dropout, bool last)

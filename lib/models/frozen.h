@@ -7,10 +7,10 @@
 
 namespace dptrain::models {
 
-/// The model whose parameters of these names, and of the modules that have them ("layer1" for "layer1.0.conv1.weight"),
-/// aren't trained: they keep the values that they begin with, have no gradient, and are neither summed up, sent nor
-/// updated. A tied parameter is frozen under either of its names. Building it throws 78, beginning with `where`, for an
-/// entry that covers no parameter, and where none would be left to train.
+/// Freezes parameters, named by themselves or by a module that contains them ("layer1" for "layer1.0.conv1.weight"). A
+/// frozen parameter keeps the values that it begins with and has no gradient; it is never summed, sent or updated. A
+/// tied parameter is frozen under either of its names. Building the model throws 78, beginning with `where`, for an
+/// entry that covers no parameter, and if no parameter is left to train.
 ModelSpec with_frozen(ModelSpec spec, std::vector<std::string> entries, std::string where);
 
 }  // namespace dptrain::models

@@ -13,11 +13,12 @@ namespace dptrain::models {
 namespace {
 
 constexpr int64_t kMostRepetitions = 1000;
-/// With those of repeats written out; far over any net, and few enough to be made in no time.
+/// The limit counts layers with repeats written out. It is far more than any net needs, and that many layers are built
+/// in no time.
 constexpr double kMostLayers = 4096;
 
-/// How many layers of each kind a list has so far, by the stem of their names. Repeats count on in the list around
-/// them, as a shortcut does in that of its residual.
+/// How many layers of each kind a list has so far, by the stem of their names. Repeats continue the counts of the list
+/// around them; a shortcut continues those of its residual's layers.
 using LayerCounts = std::map<std::string, int>;
 
 /// Whether a name may begin the names of parameters: letters, digits, '_' and '-', and dots between them.
@@ -30,8 +31,8 @@ bool is_layer_name(const std::string& name) {
          name.find("..") == std::string::npos;
 }
 
-/// The written name, or the stem and which layer of its kind this is. Named layers are counted too, so that naming one
-/// doesn't rename the others.
+/// The name as written, or the stem and the layer's number among its kind. Named layers are counted too, so that naming
+/// one doesn't rename the others.
 std::string read_name(ConfigReader& options, const std::string& stem, LayerCounts& counts) {
   const std::string otherwise = fmt::format("{}{}", stem, ++counts[stem]);
   const auto name = options.optional_text("name", "what its parameters' names begin with; by default kind and number");
@@ -129,7 +130,7 @@ class NameCheck {
   void check(const std::vector<LayerSpec>& layers, const std::string& prefix) {
     for (const auto& [layer, name] : written_out(layers)) {
       const auto [holder, is_new] = holders_.emplace(prefix + name, layer);
-      // One message a layer, however often it is repeated.
+      // One message per layer, however often it is repeated.
       if (!is_new && reported_.insert(layer).second)
         model_.mistake("layers", "expected a name of its own for each layer",
                        fmt::format("{} for {} and for {}", prefix + name, holder->second->where, layer->where),

@@ -14,11 +14,11 @@
 namespace dptrain::models {
 namespace {
 
-// Bounds far over what a net needs, which keep every product of sizes within 64 bits.
+// Bounds far above what a net needs. They keep every product of sizes within 64 bits.
 constexpr int64_t kMostChannels = 1 << 16;
 constexpr int64_t kMostFeatures = 1 << 18;
 constexpr int64_t kLargestWindow = 255;
-/// A maximum's place in its window is a byte on a GPU.
+/// On a GPU, the place of a maximum in its window is stored in a byte.
 constexpr int64_t kLargestPoolOnGpu = 16;
 
 bool is_text(const Shape& sample) { return sample.rank() == 2; }
@@ -52,7 +52,7 @@ int64_t read_padding(ConfigReader& options, std::string_view help) {
   return options.integer("padding", 0, {.min = 0, .max = kLargestWindow, .help = help});
 }
 
-/// The output of `channels` channels, a value for each place of the window.
+/// The output shape with `channels` channels: one value for each place of the window.
 Shape slide(const LayerSite& site, int64_t channels, const Window& window) {
   require_images(site);
   const int64_t needed = window.kernel - 2 * window.padding;
@@ -187,7 +187,7 @@ BuildLayer read_flatten(ConfigReader&) {
 }
 
 BuildLayer read_dropout(ConfigReader& options) {
-  // The most is such that 1 / (1 - probability), in f32, is a number of a reasonable size.
+  // The maximum keeps 1 / (1 - probability) at a reasonable size in f32.
   const double probability =
       options.number("probability", std::nullopt, {.min = 0, .max = 0.999, .help = "that a value is zeroed"});
   return [=](const LayerSite& site) -> BuiltLayer {

@@ -15,54 +15,54 @@ namespace dptrain::models {
 
 class SelfAttention;
 
-/// What the layers of a net share, in the order of the list.
+/// State that the layers of a net share while they are built, in the order of the list.
 struct NetSoFar {
-  uint32_t dropouts = 0;       ///< the layers that drop before this one; each takes the number and counts itself
-  Parameter* words = nullptr;  ///< the embedding's, [V, E], of a net of text
+  uint32_t dropouts = 0;       ///< number of dropout layers so far; a layer that drops takes this number and adds one
+  Parameter* words = nullptr;  ///< the embedding's weights, [V, E], in a net of text
   SelfAttention* last_attention = nullptr;
 };
 
-/// Where a layer of a net stands, and what arrives there.
+/// The place of a layer in a net, and the input that arrives there.
 struct LayerSite {
   const nn::LayerOptions& options;
   std::string where;  ///< "a.yaml:7:7: model.layers[3].linear (fc1)": the beginning of a message about the layer
-  std::string name;   ///< "fc1", what its parameters' names begin with
-  Shape input;        ///< of one sample: [C, H, W], [F] behind flatten, [S, E] behind embedding; [S] tokens
+  std::string name;   ///< "fc1": the beginning of its parameters' names
+  Shape input;        ///< of one sample: [C, H, W], [F] after flatten, [S, E] after embedding; [S] for tokens
   bool is_first;      ///< of the whole net
   bool is_last;
-  int64_t classes;                       ///< of a data set of images
-  const std::optional<TextSizes>& text;  ///< what a data set of text has
-  bool relu;  ///< a ReLU follows that the layer computes in its pass; only where its kind says that it can
-  bool gelu;  ///< likewise a GELU
+  int64_t classes;                       ///< the classes of a data set of images
+  const std::optional<TextSizes>& text;  ///< the sizes of a data set of text
+  bool relu;  ///< a ReLU follows, which the layer computes in its own pass; only for kinds that can
+  bool gelu;  ///< a GELU follows, which the layer computes in its own pass; only for kinds that can
   NetSoFar& net;
 };
 
 struct BuiltLayer {
   std::unique_ptr<nn::Module> module;
   Shape output;                         ///< of one sample
-  std::unique_ptr<nn::Head> head = {};  ///< in place of a module: the end of a net of several outputs
+  std::unique_ptr<nn::Head> head = {};  ///< used instead of a module: the end of a net with several outputs
 };
 
-/// Makes one layer, its options read, for what arrives at its place. Throws 78 where it can't take that.
+/// Makes one layer, with its options read, for the input at its place. Throws 78 if the layer can't take that input.
 using BuildLayer = std::function<BuiltLayer(const LayerSite&)>;
 
-/// What a layer computes in its own pass over memory, beside itself.
+/// What a layer computes in its own pass over memory, besides itself.
 enum class LayerPass {
   alone,
   with_relu_and_max_pool,  ///< a ReLU that follows, a max pool that follows, or both
-  with_relu_or_gelu,       ///< either that follows
+  with_relu_or_gelu,       ///< a ReLU or a GELU that follows
   with_sum_and_relu,       ///< the sum of a residual block that it ends, and the ReLU that follows
-  with_sum_before,         ///< the sum of a residual block that it follows, and the dropout that ends its layers
-  is_relu,                 ///< the ReLU that others take in
-  is_gelu,                 ///< likewise the GELU
-  is_max_pool,             ///< likewise the max pool; takes in a ReLU that follows
+  with_sum_before,  ///< the sum of a residual block before it, and the dropout that ends the layers of that block
+  is_relu,          ///< is the ReLU that other layers take in
+  is_gelu,          ///< is the GELU that other layers take in
+  is_max_pool,      ///< is the max pool that a convolution takes in; itself takes in a ReLU that follows
 };
 
 /// A row of the table of layers.
 struct LayerKind {
-  const char* name;       ///< in a configuration
-  const char* stem;       ///< of the names that such layers get: fc1, fc2
-  const char* shorthand;  ///< the option that may stand for all of them, "" for none
+  const char* name;       ///< its name in a configuration
+  const char* stem;       ///< the beginning of the default names of these layers: fc1, fc2
+  const char* shorthand;  ///< the option that can be given instead of a list of options; "": none
   const char* help;
   LayerPass pass;
   BuildLayer (*read)(ConfigReader& options);
@@ -74,7 +74,7 @@ std::span<const LayerKind> layer_kinds();
 /// Throws 78: "<where>: <expected>, got <input>; <advice>".
 [[noreturn]] void refuse(const LayerSite& site, const std::string& expected, const std::string& advice);
 
-/// "[N, 20, 24, 24]" of [20, 24, 24].
+/// The text of a batch's shape: "[N, 20, 24, 24]" for [20, 24, 24].
 std::string batch_text(const Shape& sample);
 
 }  // namespace dptrain::models

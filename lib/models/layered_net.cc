@@ -17,10 +17,10 @@
 namespace dptrain::models {
 namespace {
 
-/// What a layer may make of one sample; keeps every product of sizes within 64 bits.
+/// The most values that a layer may make of one sample; keeps every product of sizes within 64 bits.
 constexpr double kMostElements = 1 << 30;
 
-/// A list of layers, built.
+/// A built list of layers.
 struct Chain {
   NamedLayers parts = {};
   Shape output;
@@ -39,18 +39,18 @@ bool takes_relu(const PlacedLayer& layer) {
          std::ranges::any_of(kTaking, [&](LayerPass pass) { return has_pass(layer, pass); });
 }
 
-/// Whether another layer can compute its sum.
+/// Whether another layer can compute the sum of this residual.
 bool leaves_sum(const PlacedLayer& layer) {
   return layer.spec->form == LayerSpec::Form::residual && !layer.spec->padded;
 }
 
-/// What the first of a list computes in its pass of those behind it.
+/// The following layers that the first layer of a list computes in its own pass.
 struct TakenIn {
   bool relu = false;
   bool gelu = false;
   const PlacedLayer* norm = nullptr;
   const PlacedLayer* max_pool = nullptr;
-  size_t layers = 0;  ///< how many these are
+  size_t layers = 0;  ///< how many layers these are
 };
 
 TakenIn taken_in(std::span<const PlacedLayer> list) {
@@ -75,7 +75,7 @@ std::string where(const PlacedLayer& layer, const std::string& prefix) {
   return fmt::format("{} ({}{})", layer.spec->where, prefix, layer.name);
 }
 
-/// How the two sides of a residual become of one shape, whose layers make `output` of `input`.
+/// How to change a residual whose layers turn `input` into `output` so that both sides have one shape.
 std::string shortcut_advice(const Shape& input, const Shape& output) {
   if (input.rank() != output.rank()) return "put what changes the dimensions before or behind it";
   if (input.rank() != 3) return fmt::format("write shortcut: [linear: {}]", output.dimensions().back());
@@ -87,12 +87,12 @@ std::string shortcut_advice(const Shape& input, const Shape& output) {
 
 bool keeps_size(const Shape& input, const Shape& output) { return input[1] == output[1] && input[2] == output[2]; }
 
-/// As a window of stride 2 does that takes in the edge.
+/// Whether the image is halved as by a window of stride 2 that includes the edge.
 bool halves_size(const Shape& input, const Shape& output) {
   return (input[1] + 1) / 2 == output[1] && (input[2] + 1) / 2 == output[2];
 }
 
-/// What keeps a padded shortcut from being added to `output`; nothing where it can be.
+/// Advice if a padded shortcut can't be added to `output`; empty if it can.
 std::optional<std::string> padded_advice(const Shape& input, const Shape& output) {
   if (input.rank() == 2) return "leave out shortcut: padded";
   if (input.rank() != 3) return "move it before the flatten, global_avg_pool or linear above it";
@@ -103,7 +103,7 @@ std::optional<std::string> padded_advice(const Shape& input, const Shape& output
   return std::nullopt;
 }
 
-/// Tells a convolution or a linear layer that the part behind it, the last one, is a batch norm.
+/// Tells a convolution or a linear layer if the part after it, which is the last one, is a batch norm.
 void feed_batch_norm(const NamedLayers& parts) {
   if (parts.size() < 2 || dynamic_cast<nn::BatchNorm*>(parts.back().module.get()) == nullptr) return;
   nn::Module* const before = parts[parts.size() - 2].module.get();
@@ -115,8 +115,8 @@ class NetBuilder {
  public:
   NetBuilder(const nn::LayerOptions& options, const ModelInput& input) : options_(options), input_(input) {}
 
-  /// Builds `layers` for samples of shape `input`. `prefix` leads to them in names; `relu_behind_sum` says that the
-  /// chain is the inside of a residual whose sum a ReLU follows.
+  /// Builds `layers` for samples of shape `input`. Names begin with `prefix`. `relu_behind_sum` says that the chain is
+  /// the inside of a residual and that a ReLU follows the residual's sum.
   Chain chain(const std::vector<LayerSpec>& layers, const std::string& prefix, const Shape& input,
               bool relu_behind_sum = false) {
     const std::vector<PlacedLayer> placed = written_out(layers);
@@ -166,7 +166,7 @@ class NetBuilder {
     return chain;
   }
 
-  /// After the last layer.
+  /// To be called after the last layer.
   void finish() {
     if (net_.last_attention != nullptr) net_.last_attention->make_read_rows_alone();
   }
@@ -221,7 +221,7 @@ class NetBuilder {
   NetSoFar net_;
 };
 
-/// The last layer makes what the loss is computed of.
+/// Checks that the last layer makes the output that the loss is computed from.
 void require_end(const std::vector<LayerSpec>& layers, const Chain& chain, const ModelInput& input) {
   if (chain.head != nullptr || (!input.text && chain.output == Shape{input.classes})) return;
   Mistake mistake;
@@ -238,8 +238,8 @@ void require_end(const std::vector<LayerSpec>& layers, const Chain& chain, const
   throw Error(ExitCode::config, mistake);
 }
 
-/// Notes what the parameters of a piece of the net are called. A layer's own parts have names, too, and a layer's name
-/// may have dots, so that two parameters may share one though no two layers do.
+/// Checks that the parameters of a piece of the net have new names, and notes these. Parts of a layer have names, too,
+/// and the name of a layer may contain dots, so two parameters may share a name even if no two layers do.
 void require_new_names(nn::Component& piece, const std::string& prefix, const ModelInput& input,
                        std::set<std::string>& names) {
   const auto note = [&](const std::string& name) {

@@ -8,10 +8,11 @@
 
 namespace dptrain::models {
 
-/// The net of a list of layers: [N, C, H, W] -> [N, classes], or of a list that begins with an embedding, tokens
-/// [N, S] -> the outputs of the pretraining head that it ends in. Shapes follow from the data set's; each layer of the
-/// list, with those computed in its pass, is a stage, and the pretraining head is the model's. Throws 78, with the
-/// place of the layer, where a shape doesn't fit or the last layer makes no such output.
+/// Builds a net from a list of layers: [N, C, H, W] -> [N, classes]. If the list begins with an embedding, the net
+/// takes tokens [N, S] and returns the outputs of the pretraining head that ends the list. Shapes follow from the data
+/// set. Each layer of the list, together with the layers computed in its pass, is a stage; the pretraining head becomes
+/// the model's head. Throws 78, with the place of the layer, if a shape doesn't fit or the last layer doesn't make such
+/// an output.
 std::unique_ptr<nn::Model> build_layered_net(const std::vector<LayerSpec>& layers, const nn::LayerOptions& options,
                                              const ModelInput& input);
 

@@ -8,7 +8,7 @@
 namespace dptrain::models {
 namespace {
 
-/// A convolution of 5x5, the maxima of its outputs over 2x2, and a ReLU.
+/// A 5x5 convolution, a 2x2 max pool of its output, and a ReLU.
 std::unique_ptr<nn::Module> convolution_and_pool(const nn::LayerOptions& options, int64_t in, int64_t out) {
   auto convolution =
       std::make_unique<nn::Conv2d>(options, nn::Conv2dSizes{.in_channels = in, .out_channels = out, .kernel = 5});
@@ -32,7 +32,7 @@ class Dense final : public nn::Module {
   nn::Linear& output_;
 };
 
-/// What is left of a side of the image after a 5x5 convolution and a 2x2 pool.
+/// The length of an image's side after a 5x5 convolution and a 2x2 pool.
 int64_t after_stage(int64_t side) { return (side - 4) / 2; }
 
 }  // namespace

@@ -40,9 +40,9 @@ ModelSpec read_pyramid(ConfigReader& options) {
 struct Row {
   const char* name;
   const char* help;
-  /// By the defaults of its options; null where they alone say how.
+  /// Builds the model with default options; null if the model has no defaults.
   std::unique_ptr<nn::Model> (*build)(const nn::LayerOptions&, const ModelInput&);
-  ModelSpec (*read)(ConfigReader& options);  ///< null where there are none
+  ModelSpec (*read)(ConfigReader& options);  ///< null if the model has no options
 };
 
 /// The table of models.
@@ -56,7 +56,7 @@ constexpr std::array<Row, 5> kModels = {{
     {"layers", "a net of your own, layer by layer", nullptr, read_layered_net},
 }};
 
-/// Of a model without options.
+/// The spec of a model with default options.
 ModelSpec by_name(const Row& row) {
   return {.name = row.name, .build = [&row](const nn::LayerOptions& options, const ModelInput& input) {
             require_images(input);

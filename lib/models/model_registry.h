@@ -18,42 +18,43 @@ struct TextSizes {
   int64_t sequence = 0;    ///< tokens of a sample
 };
 
-/// What the data set says of a model's input and output: images of some classes, or text. And where a model that can't
-/// take that was chosen.
+/// What the data set says about a model's input and output (images in classes, or text), and where the model was
+/// chosen, for messages.
 struct ModelInput {
   Shape image = {};  ///< [C, H, W]
   int64_t classes = 10;
   std::optional<TextSizes> text = {};
-  std::string where = "model";  ///< "a.yaml:2:1: model lenet": the beginning of a message; a ModelSpec says it itself
+  std::string where = "model";  ///< "a.yaml:2:1: model lenet": the beginning of a message; a ModelSpec fills it in
 
-  /// Columns of each output: the classes; or the vocabulary, of each predicted token, and two, of whether the second
-  /// sentence follows the first.
+  /// The number of columns of each output. For images: the classes. For text: the vocabulary, for each predicted token,
+  /// and 2, for whether the second sentence follows the first.
   std::vector<int64_t> output_widths() const;
 };
 
 /// Throws 78 where the data set isn't one of images.
 void require_images(const ModelInput& input);
 
-/// Throws 78, beginning with `where`, unless `text`, what the data set has, is one of the vocabulary of `sizes` and of
-/// at most so many tokens a sample.
+/// Throws 78, beginning with `where`, unless the data set has text (`text`) with the vocabulary of `sizes` and samples
+/// of no more tokens than `sizes` allows.
 void require_text(const std::string& where, const TextSizes& sizes, const std::optional<TextSizes>& text);
 
-/// Makes one replica, not yet placed. Throws 78 where the model can't take such an input.
+/// Makes one replica, not yet placed. Throws 78 if the model can't take this input.
 using BuildModel = std::function<std::unique_ptr<nn::Model>(const nn::LayerOptions&, const ModelInput&)>;
 
-/// A model that a configuration names, its options read.
+/// A model that a configuration names, with its options read.
 struct ModelSpec {
   std::string name;
   BuildModel build;
-  /// Of a model of text: what it takes, which a data set of text adapts to.
+  /// For a model of text: the sizes that it takes. A data set of text adapts to them.
   std::optional<TextSizes> text = {};
-  ResolvedOptions options = {};  ///< what it was read with: with others its weights are those of another function
+  ResolvedOptions options = {};  ///< the options that it was read with; weights trained with one set of options belong
+                                 ///< to another function under another set
 };
 
-/// Reads the key `model`: a name or {name: ..., options}, or {layers: [...]}. One table of names stands behind it.
+/// Reads the key `model`: a name, {name: ..., options}, or {layers: [...]}. The names are in one table.
 ModelSpec read_model(ConfigReader& config);
 
-/// A model by its name alone, with the defaults of its options. Throws 78 for an unknown name, naming the known ones.
+/// Finds a model by its name, with default options. Throws 78 for an unknown name and lists the known ones.
 ModelSpec find_model(const std::string& name);
 
 }  // namespace dptrain::models

@@ -10,7 +10,7 @@
 namespace dptrain::models {
 namespace {
 
-/// The logits of a token, by the word embeddings: [M, E] -> [M, V].
+/// The logits of each token, decoded with the word embeddings: [M, E] -> [M, V].
 class TokenPredictions final : public nn::Module {
  public:
   TokenPredictions(Parameter& words)

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kStages = 3;
 constexpr int64_t kFirstWidth = 16;
-/// Far over what a net needs; keeps every product of sizes within 64 bits.
+/// Far more than a net needs; keeps every product of sizes within 64 bits.
 constexpr int64_t kWidest = 1 << 16;
 
 const nn::Initializer kFilters{nn::Initializer::Kind::kaiming_normal, 0};
@@ -22,7 +22,7 @@ nn::Conv2dSizes unbiased3x3(int64_t in, int64_t out, int64_t stride = 1) {
   return {.in_channels = in, .out_channels = out, .kernel = 3, .stride = stride, .padding = 1, .bias = false};
 }
 
-/// What a block that halves the image leaves of a side, in its convolution as in its shortcut.
+/// The length of a side after a block that halves the image; equal for its convolution and its shortcut.
 int64_t halved(int64_t side) { return (side + 1) / 2; }
 
 class PyramidNetStem final : public nn::Module {
@@ -40,7 +40,8 @@ class PyramidNetStem final : public nn::Module {
   nn::BatchNorm& bn1_;
 };
 
-/// bn3(conv2(relu(bn2(conv1(bn1(x)))))) + x, averaged over 2x2 where the stride is 2, in its first channels.
+/// bn3(conv2(relu(bn2(conv1(bn1(x)))))) with x added to its first channels; with stride 2, x is first averaged over
+/// 2x2.
 class PyramidBlock final : public nn::Module {
  public:
   PyramidBlock(const nn::LayerOptions& options, int64_t in, int64_t out, int64_t stride)
@@ -66,7 +67,7 @@ class PyramidBlock final : public nn::Module {
   nn::Conv2d& conv2_;
 };
 
-/// The average of a square of `side`, what is left of the image's width, and the classes.
+/// Averages a square of `side`, which is the image's width at this point, and makes the logits of the classes.
 class PyramidNetHead final : public nn::Module {
  public:
   PyramidNetHead(int64_t channels, int64_t side, int64_t classes)

@@ -10,15 +10,17 @@
 
 namespace dptrain::models {
 
-/// A layer, or a few that are one pass, with its name in the list around it; no name where its parts have their own.
+/// A layer, or a few layers that are one pass, with its name in the list around it. The name is empty if its parts have
+/// their own names.
 struct NamedLayer {
   std::string name;
   std::unique_ptr<nn::Module> module;
 };
 using NamedLayers = std::vector<NamedLayer>;
 
-/// layers(x) + shortcut(x), and max(0, .) of that with `relu`. With `ends_in_norm` the layers end in a batch norm, made
-/// with the same `relu`, that does it in its pass. Of text a shortcut leaves out the rows that the layers leave out.
+/// layers(x) + shortcut(x), followed by max(0, .) with `relu`. With `ends_in_norm`, the layers end in a batch norm,
+/// made with the same `relu`, that computes the sum in its pass. For text, the shortcut leaves out the rows that the
+/// layers leave out.
 class Residual final : public nn::Module {
  public:
   struct Options {
@@ -29,12 +31,12 @@ class Residual final : public nn::Module {
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override;
 
-  /// What is added, for a sum in another pass; not where a batch norm does it.
+  /// The two sides of the sum, for another layer that adds them. Not to be used if a batch norm adds them.
   struct Summands {
     Variable layers, shortcut;
   };
   Summands summands(const Variable& x, const nn::ForwardContext& context);
-  /// Takes out a dropout that the layers end in, for that pass to drop; null where they end in another layer.
+  /// Takes out the dropout that ends the layers, for the layer that adds to apply; null if they end in another layer.
   nn::Dropout* take_last_dropout();
 
  private:
@@ -44,8 +46,8 @@ class Residual final : public nn::Module {
   nn::BatchNorm* norm_ = nullptr;
 };
 
-/// norm(layers(x) + shortcut(x)): the sum, and a dropout that ends the layers, in the pass of the norm. Parameters have
-/// the names that a residual and a norm have one behind the other in a list.
+/// norm(layers(x) + shortcut(x)), where the norm's pass also computes the sum and a dropout that ends the layers.
+/// Parameters have the names that a residual and a norm have as neighbors in a list.
 class NormedResidual final : public nn::Module {
  public:
   NormedResidual(NamedLayer residual, NamedLayer norm);
@@ -58,8 +60,8 @@ class NormedResidual final : public nn::Module {
   nn::Dropout* dropout_;  ///< null: none
 };
 
-/// layers(x) with x added to its first channels, averaged over 2x2 where the layers halve the image (`halves`); and
-/// max(0, .) of that with `relu`. `ends_in_norm` as of a Residual.
+/// layers(x) with x added to its first channels, followed by max(0, .) with `relu`. With `halves`, the layers halve the
+/// image, and x is averaged over 2x2 before it is added. `ends_in_norm` is the same as for Residual.
 class PaddedResidual final : public nn::Module {
  public:
   PaddedResidual(NamedLayers layers, bool halves, const Residual::Options& options);

@@ -9,17 +9,18 @@
 namespace dptrain::models {
 
 struct SelfAttentionOptions {
-  int64_t width = 0;  ///< of a token, E: a multiple of heads
+  int64_t width = 0;  ///< the width of a token, E: a multiple of heads
   int64_t heads = 1;
-  float dropout = 0;              ///< the probability of dropping a probability
-  uint32_t dropout_layer = 0;     ///< a number of its own in the model
-  nn::LinearOptions linear = {};  ///< of each of the four layers
+  float dropout = 0;              ///< the probability of zeroing an attention probability
+  uint32_t dropout_layer = 0;     ///< a number that is unique in the model
+  nn::LinearOptions linear = {};  ///< options of each of the four linear layers
 };
 
-/// x, or of it the rows that are read, where `beside` has no others: what is added to it.
+/// Brings x to the rows of `beside`, to which it is to be added: if `beside` holds only the rows that are read, returns
+/// those rows of x; otherwise x.
 Variable rows_beside(const Variable& beside, const Variable& x, const nn::ForwardContext& context);
 
-/// What its four linear layers are called.
+/// The names of its four linear layers.
 struct SelfAttentionNames {
   std::string query = "query";
   std::string key = "key";
@@ -27,15 +28,16 @@ struct SelfAttentionNames {
   std::string output = "output";
 };
 
-/// Attention of a sample's tokens to each other (Vaswani et al., "Attention Is All You Need", 2017), those of padding
-/// apart: four linear layers of [E, E], three before ops::attention and one behind it. Needs the context's text.
+/// Attention between the tokens of a sample, except padding (Vaswani et al., "Attention Is All You Need", 2017). It has
+/// four linear layers of [E, E]: three before ops::attention and one after it. Needs the context's text.
 class SelfAttention final : public nn::Module {
  public:
   explicit SelfAttention(const SelfAttentionOptions& options, const SelfAttentionNames& names = {});
 
-  /// [N, S, E] -> [N, S, E], or [R, E] where it makes the rows that are read alone.
+  /// [N, S, E] -> [N, S, E], or [R, E] if it makes only the rows that are read.
   Variable forward(const Variable& x, const nn::ForwardContext& context) override;
-  /// As no attention follows, it makes those rows alone that the context's text reads: in training about a sixth.
+  /// Says that no attention follows, so that it makes only the rows that the context's text reads: in training about a
+  /// sixth.
   void make_read_rows_alone() { read_rows_alone_ = true; }
 
  private:

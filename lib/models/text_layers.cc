@@ -10,7 +10,7 @@
 namespace dptrain::models {
 namespace {
 
-/// Of data sets of text, where neither they nor the model say otherwise.
+/// Sizes of data sets of text, if neither the data set nor the model sets others.
 constexpr TextSizes kDataSets = {.vocabulary = 8000, .sequence = 128};
 constexpr int64_t kSegments = 2;
 constexpr int32_t kPadding = 0;
@@ -18,7 +18,7 @@ constexpr const char* kOwnWeights = "as BERT's: {normal: 0.02}";
 
 struct EmbeddingOptions {
   int64_t features = 0;
-  std::optional<int64_t> vocabulary = {};  ///< by default the data set's, as the sequence is
+  std::optional<int64_t> vocabulary = {};  ///< by default the data set's; likewise `sequence`
   std::optional<int64_t> sequence = {};
   bool positions = true;
   bool segments = true;
@@ -29,12 +29,12 @@ struct EmbeddingOptions {
   }
 };
 
-/// Of padding's row zeros, which stay: no gradient is written to it by what looks it up.
+/// Row 0, that of padding, begins as zeros and stays so: looking it up writes no gradient to it.
 nn::Initializer with_padding(const nn::Initializer& weight) {
   return weight.kind == nn::Initializer::Kind::normal ? nn::Initializer::embedding(weight.value) : weight;
 }
 
-/// A token's vector, plus its place's and its segment's.
+/// A token's vector, plus the vectors of its position and its segment.
 class SumOfEmbeddings final : public nn::Module {
  public:
   SumOfEmbeddings(const EmbeddingOptions& o, const TextSizes& text)

@@ -4,9 +4,9 @@
 
 namespace dptrain::models {
 
-/// The beginning of a net of text.
+/// The first layer of a net of text.
 struct TextEmbedding {
-  TextSizes text;    ///< what it takes
+  TextSizes text;    ///< the sizes of text that it takes
   BuildLayer build;  ///< tokens [N, S] -> [N, S, E]
 };
 
@@ -16,7 +16,7 @@ TextEmbedding read_text_embedding(ConfigReader& options);
 /// Reads heads, dropout and init of `attention`: [N, S, E] -> [N, S, E].
 BuildLayer read_attention(ConfigReader& options);
 
-/// Of the `pretraining_head` that ends a net of text; it has no options.
+/// Reads a `pretraining_head`, which ends a net of text; it has no options.
 BuildLayer read_pretraining_head(ConfigReader& options);
 
 }  // namespace dptrain::models

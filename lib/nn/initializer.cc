@@ -16,12 +16,12 @@ std::vector<float> normal_values(double deviation, const Shape& shape, const Key
   return values;
 }
 
-/// Cut off at two deviations of what it is drawn from; `deviation` is that of what is left.
+/// Draws values cut off at two deviations of the underlying distribution; `deviation` is that of the values drawn.
 std::vector<float> truncated_normal_values(double deviation, const Shape& shape, const KeyedRandom& random) {
   constexpr double kMost = 2;
-  // Of the standard normal distribution between -2 and 2.
+  // The deviation of a standard normal distribution that is cut off at -2 and 2.
   constexpr double kLeft = 0.87962566103423978;
-  // Further draws lie beyond those of every tensor.
+  // Repeated draws use counters beyond the elements of every tensor.
   constexpr uint64_t kNextDraw = uint64_t{1} << 40;
   std::vector<float> values(static_cast<size_t>(shape.elements()));
   for (size_t i = 0; i < values.size(); ++i) {

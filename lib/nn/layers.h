@@ -10,13 +10,13 @@
 
 namespace dptrain::nn {
 
-/// How the layers of a model are made, beside their sizes.
+/// How the layers of a model are made, besides their sizes.
 struct LayerOptions {
-  /// The device that the model will be placed on: it says in which layout weights are best kept.
+  /// The device that the model will be placed on. It decides the layout in which weights are kept.
   const Device& device;
   ops::ConvolutionAlgorithm convolution = ops::ConvolutionAlgorithm::automatic;
-  /// Weights as they come, which every step converts: for replicas on devices of several kinds, whose gradients must
-  /// lie alike to be summed.
+  /// Keep weights in the plain layout, which every step then converts. For replicas on devices of several kinds: their
+  /// gradients need one layout to be summed.
   bool plain_weights = false;
 };
 
@@ -30,15 +30,15 @@ struct Conv2dSizes {
   bool relu = false;  ///< max(0, .) of the output, in the same pass
 };
 
-/// Parameters `weight` [O, C, K, K] and `bias` [O]; begins as PyTorch's Conv2d does unless `weight` says otherwise.
+/// Parameters `weight` [O, C, K, K] and `bias` [O]. They begin as in PyTorch's Conv2d unless `weight` says otherwise.
 class Conv2d : public Module {
  public:
   Conv2d(const LayerOptions& options, const Conv2dSizes& sizes, std::optional<Initializer> weight = {});
-  /// From now on its output is the maxima over windows of what it was, in the same pass where that is possible.
+  /// Makes the output the maxima over windows of the convolution's output, computed in the same pass if possible.
   void take_max_pool(const ops::Pool2dOptions& pool) { max_pool_ = pool; }
-  /// From now on a batch norm reads its output, and nothing else does. That takes the bias away again with the mean of
-  /// the batch: its gradient is 0 in training, and what sums over rounded gradients would make of it is noise. It is
-  /// summed all the same where maxima come between them, and where a ReLU does, which makes it something.
+  /// Says that a batch norm is the only reader of the output. The batch norm subtracts the mean of the batch and the
+  /// bias with it, so the gradient of the bias is 0 in training; sums over rounded gradients would only add noise. The
+  /// gradient is still summed if a max pool comes in between, and if a ReLU does, because it isn't 0 then.
   void feed_batch_norm() { feeds_batch_norm_ = !options_.relu && !max_pool_; }
   /// [N, C, H, W] -> [N, O, OH, OW]
   Variable forward(const Variable& x, const ForwardContext& context) override;
@@ -52,7 +52,7 @@ class Conv2d : public Module {
 };
 
 struct LinearOptions {
-  /// What becomes of the output.
+  /// The function applied to the output.
   enum class Activation { none, relu, gelu };
   Activation activation = Activation::none;
   std::optional<Initializer> weight = {};
@@ -60,12 +60,12 @@ struct LinearOptions {
   std::optional<Initializer> bias = {};
 };
 
-/// Parameters `weight` [O, I] and, unless the options leave it out, `bias` [O]; begins as PyTorch's Linear does unless
-/// they say otherwise.
+/// Parameters `weight` [O, I] and, unless the options leave it out, `bias` [O]. They begin as in PyTorch's Linear
+/// unless the options say otherwise.
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, const LinearOptions& options = {});
-  /// From now on a batch norm reads its output, and nothing else does: as of a convolution.
+  /// Says that a batch norm is the only reader of the output; see Conv2d::feed_batch_norm.
   void feed_batch_norm() { feeds_batch_norm_ = activation_ == LinearOptions::Activation::none; }
   /// [..., I] -> [..., O]
   Variable forward(const Variable& x, const ForwardContext& context) override;
@@ -81,9 +81,9 @@ class Linear : public Module {
 class BatchNorm : public Module {
  public:
   explicit BatchNorm(int64_t channels, const ops::BatchNormOptions& options = {});
-  /// Images [N, C, H, W] or features [N, C], as they are
+  /// x: images [N, C, H, W] or features [N, C]; returns the same shape.
   Variable forward(const Variable& x, const ForwardContext& context) override;
-  /// The same with `residual` added before the ReLU, in one pass; to the first channels if it has fewer.
+  /// Adds `residual` before the ReLU, in the same pass; it goes to the first channels if it has fewer than x.
   Variable forward(const Variable& x, const Variable& residual, const ForwardContext& context);
 
  private:
@@ -94,16 +94,18 @@ class BatchNorm : public Module {
   RunningState& running_variance_;
 };
 
-/// Zeroes elements with `probability` in training, keyed by sample and `layer`, a number of its own in the model.
+/// Zeroes elements with `probability` in training. Draws are keyed by the sample and by `layer`, a number that is
+/// unique in the model.
 class Dropout : public Module {
  public:
   Dropout(float probability, uint32_t layer) : probability_(probability), layer_(layer) {}
-  /// The rows of a text that are read, [R, E] (see TextInputs), drop what they drop among all of its tokens.
+  /// If x holds only the rows of a text that are read, [R, E] (see TextInputs), each row drops the same elements as it
+  /// would among all tokens.
   Variable forward(const Variable& x, const ForwardContext& context) override;
 
-  /// The probability in this pass: 0 where nothing is trained.
+  /// The probability in this pass; 0 outside training.
   float probability(const ForwardContext& context) const { return context.training ? probability_ : 0.f; }
-  /// What is drawn with of x.
+  /// The key of the random draws for x.
   ops::DropoutKey key(const Variable& x, const ForwardContext& context) const;
 
  private:
@@ -117,9 +119,9 @@ class LayerNorm : public Module {
   LayerNorm(int64_t width, float epsilon);
   /// [..., E], normalized along its last dimension
   Variable forward(const Variable& x, const ForwardContext& context) override;
-  /// The same of x + residual, in one pass.
+  /// Normalizes x + residual, in one pass.
   Variable forward(const Variable& x, const Variable& residual, const ForwardContext& context);
-  /// The same of dropout(x) + residual.
+  /// Normalizes dropout(x) + residual, in one pass.
   Variable forward(const Variable& x, const Dropout& dropout, const Variable& residual, const ForwardContext& context);
 
  private:
@@ -131,9 +133,9 @@ class LayerNorm : public Module {
 /// Parameter `weight` [V, E].
 class Embedding : public Component {
  public:
-  /// The row `padding` (-1: none) is never trained by what looks it up.
+  /// Looking up row `padding` (-1: none) never trains that row.
   Embedding(int64_t count, int64_t width, const Initializer& weight, int32_t padding = -1);
-  /// ids: i32 of any shape, each 0 to V - 1; returns their rows: E added to the shape.
+  /// ids: i32 of any shape, each 0 to V - 1. Returns their rows: the shape of `ids` with E appended.
   Variable forward(const Tensor& ids, const ForwardContext& context);
   Parameter& weight() { return weight_; }
 

@@ -9,12 +9,12 @@
 namespace dptrain::nn {
 namespace {
 
-/// Parameters begin at multiples of a cache line, so that vector loads of one never touch another.
+/// Parameters begin at multiples of a cache line, so that vector loads from one parameter never touch another.
 constexpr int64_t kAlignElements = 16;
 
 int64_t aligned(int64_t elements) { return (elements + kAlignElements - 1) / kAlignElements * kAlignElements; }
 
-/// Where each begins in a flat buffer that holds them, and then where that ends.
+/// Where each parameter begins in a flat buffer that holds them all; then the end of the buffer.
 std::vector<int64_t> offsets_of(const std::vector<Parameter*>& parameters) {
   std::vector<int64_t> offsets = {0};
   for (const Parameter* parameter : parameters)

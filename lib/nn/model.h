@@ -14,110 +14,114 @@
 
 namespace dptrain::nn {
 
-/// What overrides the initializers of a model's own.
+/// Settings that override the model's own initializers.
 struct InitializationOptions {
   uint64_t seed = 0;
-  std::optional<Initializer> weights = {};  ///< of tensors of two or more dimensions
-  bool zero_biases = false;                 ///< of one dimension, as far as the model's own are drawn
+  std::optional<Initializer> weights = {};  ///< for tensors of two or more dimensions
+  bool zero_biases = false;  ///< zero the tensors of one dimension, if the model's own initializer draws them
 };
 
-/// Stages [begin, end) of a model; by default all that it has.
+/// Stages [begin, end) of a model; by default all of them.
 struct StageRange {
   int begin = 0;
   int end = std::numeric_limits<int>::max();
 
   bool operator==(const StageRange&) const = default;
 };
-/// What a device has of a model: at least one range, in order and apart from each other; `{{}}` is all.
+/// The stages that a device has of a model: at least one range, in order, with gaps between them; `{{}}` is the whole
+/// model.
 using StageRanges = std::vector<StageRange>;
 
-/// Parameters [first_parameter, end_parameter) of a model, by index. They lie one after the other: as elements
-/// [begin, end) of its flat buffers.
+/// Parameters [first_parameter, end_parameter) of a model, by index. They follow one another in memory, as elements
+/// [begin, end) of the model's flat buffers.
 struct ParameterRun {
   int first_parameter = 0;
   int end_parameter = 0;
   int64_t begin = 0;
   int64_t end = 0;
-  int64_t padding = 0;  ///< elements of 0 behind these that gradients held by runs have in memory
+  int64_t padding = 0;  ///< zero elements after these, which gradients held by runs have in memory
 };
 
-/// A whole model: an ordered list of stages, so that it can be cut between any two of them, and its memory on one
-/// device: all weights in one flat buffer, all gradients in another or in runs of it, in the order of first use. Frozen
-/// weights lie in a buffer of their own, so that whoever updates, sums up or sends the flat ones has to do with what is
-/// trained. Of a model that was cut a device holds some of the stages; the others then have no memory there and aren't
-/// run.
+/// A whole model and its memory on one device. The model is an ordered list of stages, so that it can be cut between
+/// any two of them. All weights are in one flat buffer, and all gradients in another or in runs of it, in the order of
+/// first use. Frozen weights have a buffer of their own, so that updates, sums and messages of the flat buffers cover
+/// only what is trained. If the model was cut, a device holds some of the stages; the other stages have no memory there
+/// and aren't run.
 class Model {
  public:
-  /// Adds the next stage; `prefix` begins the names of its parameters ("" or "layer1.0.").
+  /// Adds the next stage. The names of its parameters begin with `prefix` ("" or "layer1.0.").
   void add_stage(std::unique_ptr<Module> stage, std::string prefix = {});
-  /// What comes after the last stage, where there are several outputs.
+  /// Sets the head, which follows the last stage in a model with several outputs.
   void set_head(std::unique_ptr<Head> head) { head_ = std::move(head); }
 
-  /// Calls `visit` for every parameter of all stages and the head, placed or not, with its name.
+  /// Calls `visit` with every parameter of all stages and of the head, placed or not, and its name.
   void visit_parameters(const Component::ParameterVisitor& visit);
-  /// The same of further names.
+  /// Calls `visit` with every further name of a parameter.
   void visit_tied(const Component::TiedVisitor& visit);
 
-  /// Gives every parameter and running state memory on `device` and its first values, and operands of type `compute`.
-  /// Called once, after the last stage. Of the stages in `part` alone, where it is given: values are those that they
-  /// have in the whole model. A parameter of another stage that one of them has a further name of is held as well,
-  /// behind all others.
+  /// Gives every parameter and running state memory on `device` and its first values; operands have type `compute`.
+  /// Called once, after the last stage. With `part`, only these stages are placed, with the values that they have in
+  /// the whole model. If a placed stage has a further name of another stage's parameter, that parameter is held as
+  /// well, after all others.
   void place(Device& device, const InitializationOptions& options, DType compute = DType::f32,
              const StageRanges& part = {{}});
 
-  /// In place of `place`, of trained weights that others keep. Each run of them has memory here from `bind_weights` to
-  /// `release_weights`, and gradients as `hold_gradients_by_runs` has them. Frozen weights lie here as ever.
+  /// How `place_by_runs` cuts the trained weights, which are kept elsewhere, and passes on their first values.
   struct WeightRuns {
-    /// Cuts the parameters, whose places are known by then, into runs; all of them, each in one.
+    /// Cuts the parameters into runs; their offsets are known by then. Every parameter must be in exactly one run.
     std::function<std::vector<ParameterRun>(const Model&)> cut;
-    /// Given the first values of each run, flat, in order and one in memory at a time.
+    /// Receives the first values of each run, flat and in order. Only one run is in memory at a time.
     std::function<void(const ParameterRun&, const Tensor& weights)> begun;
   };
   void place_by_runs(Device& device, const InitializationOptions& options, DType compute, const WeightRuns& runs);
-  /// Operators compute with these values of a run, flat, or copies of them in half precision; the other is undefined.
+  /// Makes operators compute with the values of a run, flat, or with copies of them in half precision. Exactly one of
+  /// the two is defined.
   void bind_weights(const ParameterRun& run, const Tensor& weights, const Tensor& copies);
-  /// A run has no memory from here on. Where an operator is about to read it, it calls `take`, which binds it again.
+  /// Drops the memory of a run. An operator that is about to read the run calls `take`, which binds it again.
   void release_weights(const ParameterRun& run, const std::function<void()>& take);
 
-  /// Makes it compute with the weights of `lender`, a whole model like it, as `device` sees them; running states are
-  /// its own. Before a backward pass gradients are to be bound. In place of `place`.
+  /// Makes the model compute with the weights of `lender`, a whole model like it, as `device` sees them. Running states
+  /// are its own. Gradients must be bound before a backward pass. Used instead of `place`.
   void place_beside(Device& device, const Model& lender);
-  /// From now on gradients are written to `flat`, which lies as the weights do.
+  /// Makes backward passes write gradients to `flat`, which has the same order as the weights.
   void bind_gradients(const Tensor& flat);
-  /// From now on the gradients of a run have memory only while they are there: a backward pass takes it with the first
-  /// of them that it writes, and `forget_gradients` gives it back. `runs`: all parameters, each in one of them.
-  /// `gradients()` is undefined then.
+  /// Lets the gradients of a run have memory only while they are needed. A backward pass takes the memory when it
+  /// writes the first gradient of the run, and `forget_gradients` gives it back. `runs`: all parameters, each in one
+  /// run. `gradients()` is then undefined.
   void hold_gradients_by_runs(std::vector<ParameterRun> runs);
 
-  /// Of a model without a head: the logits [N, classes] of images [N, C, H, W], or whatever the last stage makes.
+  /// Runs a model without a head: images [N, C, H, W] to logits [N, classes], or to the output of the last stage. The
+  /// placed stages must be one range.
   Variable forward(const Variable& x, const ForwardContext& context);
-  /// All outputs: the head's, or the one of `forward`. Of a part without the model's end, what its last stage makes.
-  /// The stages that were placed are one range.
+  /// Returns all outputs: those of the head, or the one of `forward`. For a part without the model's end, returns the
+  /// output of its last stage. The placed stages must be one range.
   std::vector<Variable> outputs(const Variable& x, const ForwardContext& context);
-  /// The same of one of the ranges that were placed.
+  /// Runs one of the ranges that were placed.
   std::vector<Variable> outputs(const Variable& x, const ForwardContext& context, const StageRange& range);
 
-  /// Called in training passes with what each stage has made.
+  /// Called in training passes with the output of each stage.
   using StageHook = std::function<void(int stage, const Tensor& output, const ForwardContext&)>;
   void watch_stages(StageHook hook) { stage_hook_ = std::move(hook); }
 
-  /// Parameters [first, end) by index that a stage has of its own, of a whole model; the head's are the last stage's.
+  /// The trained parameters [first, end), by index, that belong to one stage of a whole model. Those of the head belong
+  /// to the last stage.
   std::pair<int, int> parameters_of_stage(int index) const;
   int stage_count() const { return static_cast<int>(stages_.size()); }
   Module& stage(int index) { return *stages_[static_cast<size_t>(index)].module; }
-  /// What comes after the last stage; null where that makes the output.
+  /// The head after the last stage; null if the last stage makes the output.
   Head* head() { return head_.get(); }
-  /// "layer1.0": the beginning of its parameters' names, or the first part of them that it names itself.
+  /// The name of a stage, "layer1.0": the prefix of its parameters' names. Without a prefix, the name of its first
+  /// child or parameter.
   std::string stage_name(int index) const;
-  /// Whether the first stage was placed, and the last one.
+  /// Whether the first stage was placed (`has_beginning`) and whether the last one was (`has_end`).
   bool has_beginning() const { return placed_.front().begin == 0; }
   bool has_end() const { return placed_.back().end == stage_count(); }
-  /// Whether what was placed is one range, from the first stage on.
+  /// Whether the placed stages are one range that starts at the first stage.
   bool is_one_beginning() const { return placed_.back().begin == 0; }
-  /// How many tensors a range of stages has of its own.
+  /// How many tensors belong to a range of stages.
   struct Held {
     size_t parameters = 0;  ///< trained
-    size_t frozen = 0;      ///< parameters, too
+    size_t frozen = 0;      ///< frozen parameters
     size_t states = 0;
     size_t tied_names = 0;
 
@@ -134,15 +138,15 @@ class Model {
               .tied_names = tied_names - before.tied_names};
     }
   };
-  /// By range that was placed.
+  /// One entry per range that was placed.
   const std::vector<Held>& held_by_range() const { return held_by_range_; }
 
-  /// Those that are trained: of the placed stages, then those that are held because they are tied to another stage's.
+  /// The trained parameters: those of the placed stages, then those held only because they are tied to another stage.
   const std::vector<Parameter*>& parameters() const { return parameters_; }
-  /// Without the latter.
+  /// The trained parameters of the placed stages, and those held only because they are tied.
   std::span<Parameter* const> own_parameters() const { return std::span(parameters_).first(own_parameters_); }
   std::span<Parameter* const> borrowed_parameters() const { return std::span(parameters_).subspan(own_parameters_); }
-  /// The frozen ones, in the same order.
+  /// The frozen parameters, in the same order.
   const std::vector<Parameter*>& frozen_parameters() const { return frozen_parameters_; }
   std::span<Parameter* const> own_frozen_parameters() const { return std::span(frozen_parameters_).first(own_frozen_); }
   const std::vector<RunningState*>& states() const { return states_; }
@@ -150,40 +154,43 @@ class Model {
   struct TiedName {
     std::string name;
     Parameter* parameter;
-    int stage;  ///< that uses it by this name; the head's is the last one
+    int stage;  ///< the stage that uses it by this name; for the head, the last stage
   };
   const std::vector<TiedName>& tied_names() const { return tied_names_; }
-  /// Elements that are trained, padding of layouts not counted.
+  /// The number of trained elements, without the padding of layouts.
   int64_t parameter_elements() const;
 
   Device& device() const { return *device_; }
-  /// Of the flat buffers that the trained weights fill, padding included.
+  /// The number of elements of the flat buffers of trained weights, padding included.
   int64_t elements() const { return offsets_.back(); }
-  /// All trained weights, flat, padding included; the same for gradients, and for running states (which may be empty).
-  /// Undefined where they are placed, or held, by runs.
+  /// All trained weights, gradients and running states (which may be empty), flat, padding included. Weights and
+  /// gradients are undefined if they are placed or held by runs.
   const Tensor& weights() const { return weights_; }
   const Tensor& gradients() const { return gradients_; }
-  /// Elements [begin, end) of them, all within one run where gradients are held by runs, and written then.
+  /// Gradient elements [begin, end). If gradients are held by runs, the elements must be within one run whose gradients
+  /// have been written.
   Tensor gradients(int64_t begin, int64_t end) const;
-  /// Calls body(begin, gradients from there on) until it has seen all of them, in order: all at once, or run by run.
+  /// Calls body(begin, gradients from `begin` on) for all gradients, in order: once for the flat buffer, or once per
+  /// run.
   void for_gradients(const std::function<void(int64_t begin, const Tensor& gradients)>& body) const;
-  /// Those of `own_parameters`.
+  /// The gradients of `own_parameters`.
   Tensor own_gradients() const { return gradients_.window(0, {own_elements_}, Layout::plain); }
   const Tensor& running_states() const { return state_values_; }
-  /// The weights in half precision, for operators to read; undefined where they compute in f32.
+  /// The weights in half precision, which operators read; undefined if the model computes in f32.
   const Tensor& weight_copies() const { return weight_copies_; }
-  /// Makes the copies anew; after all changes of the weights but the optimizer's, which writes them itself.
+  /// Makes the copies again. To be called after every change of the weights except by the optimizer, which writes the
+  /// copies itself.
   void refresh_copies();
-  /// The same of the frozen ones, whose values are written where the model is placed and loaded.
+  /// Makes the copies of frozen weights again. Their values change only when the model is placed or loaded.
   void refresh_frozen_copies();
   /// Where a trained parameter begins in the flat buffers, in elements.
   int64_t offset(const Parameter& parameter) const { return offsets_[static_cast<size_t>(parameter.index())]; }
-  /// Where it ends, with what pads it: where the next one begins.
+  /// Where a trained parameter ends, with its padding: where the next one begins.
   int64_t end_offset(const Parameter& parameter) const { return offsets_[static_cast<size_t>(parameter.index()) + 1]; }
 
-  /// Forgets all gradients: the next backward pass overwrites them. Those held by runs give their memory back.
+  /// Forgets all gradients: the next backward pass overwrites them. Gradients held by runs give their memory back.
   void forget_gradients();
-  /// The same of one run: of one that they are held by, where they are.
+  /// Forgets the gradients of one run. If gradients are held by runs, it must be one of those.
   void forget_gradients(const ParameterRun& run);
 
  private:
@@ -198,25 +205,25 @@ class Model {
   };
   void take_gradients_of(GradientRun& held);
   void release_gradients_of(GradientRun& held);
-  /// The window of a flat buffer, or of its part from `begin` on, that is a parameter's.
+  /// The window of one parameter in a flat buffer, or in the part of a flat buffer that starts at `begin`.
   Tensor window_of(const Parameter& parameter, const Tensor& flat, int64_t begin = 0) const;
 
-  /// How a parameter begins, and its number in the whole model, which its values are drawn by.
+  /// How a parameter begins, and its number in the whole model, which keys the draw of its values.
   struct Beginning {
     Initializer initializer;
     uint32_t number = 0;
   };
   using Beginnings = std::unordered_map<const Parameter*, Beginning>;
-  /// Notes what a piece of a stage has; `here`: it is placed.
+  /// Notes the tensors of a stage or the head. `here`: the piece is placed.
   void take_in(Component& component, const std::string& prefix, int stage, bool here, Beginnings& beginnings);
-  /// Adds it to the trained or the frozen ones.
+  /// Adds a parameter to the trained or the frozen ones.
   void hold(Parameter& parameter, const std::string& name);
-  /// Elements of flat buffers.
+  /// Sizes of the flat buffers, in elements.
   struct FlatSizes {
     int64_t trained = 0;
     int64_t frozen = 0;
   };
-  /// Takes in the stages of `part` and lays out their parameters.
+  /// Takes in the stages of `part` and assigns offsets to their parameters.
   FlatSizes lay_out(const StageRanges& part, Beginnings& beginnings);
   void begin_parameters(std::span<Parameter* const> parameters, const InitializationOptions& options,
                         const Beginnings& beginnings) const;
@@ -235,7 +242,7 @@ class Model {
   StageHook stage_hook_;
   Device* device_ = nullptr;
   StageRanges placed_;
-  std::vector<int> stage_ends_;  ///< parameters before the end of each stage
+  std::vector<int> stage_ends_;  ///< how many parameters come before the end of each stage
   std::vector<Held> held_by_range_;
   std::vector<Parameter*> parameters_;
   std::vector<Parameter*> frozen_parameters_;

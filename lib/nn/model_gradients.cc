@@ -1,4 +1,4 @@
-// Where a model's gradients lie, and how long.
+// Where a model's gradients are in memory, and how long they stay.
 #include <algorithm>
 #include <utility>
 
@@ -30,7 +30,7 @@ void Model::take_gradients_of(GradientRun& held) {
   for (int p = run.first_parameter; p < run.end_parameter; ++p) {
     Parameter& parameter = *parameters_[static_cast<size_t>(p)];
     parameter.bind_gradient(window_of(parameter, held.gradients, run.begin));
-    // An operator writes all of a gradient, but not what lies between it and the next.
+    // An operator writes all of a gradient, but not the padding between it and the next.
     const int64_t end = offset(parameter) + parameter.gradient().storage_elements();
     const int64_t next =
         p + 1 < run.end_parameter ? offset(*parameters_[static_cast<size_t>(p) + 1]) : run.end + run.padding;

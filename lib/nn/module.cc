@@ -3,7 +3,7 @@
 namespace dptrain::nn {
 namespace {
 
-/// What the names of a child's parts begin with.
+/// The prefix of the names of a child's parts.
 std::string inside(const std::string& prefix, const std::string& name) {
   return name.empty() ? prefix : prefix + name + ".";
 }

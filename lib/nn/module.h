@@ -14,21 +14,21 @@
 
 namespace dptrain::nn {
 
-/// What a forward pass needs to know beside its input. Nothing in it tells a module how many devices there are.
+/// What a forward pass needs to know besides its input. Nothing in it tells a module how many devices there are.
 struct ForwardContext {
   Tape& tape;
   bool training = false;
   uint64_t seed = 0;
-  /// What random draws are keyed by beside the seed, on the device: i32 [1], and i64 [N], the samples of the batch by
-  /// their numbers in the data set.
+  /// The keys of random draws besides the seed, on the device: the epoch, i32 [1], and the samples' numbers in the data
+  /// set, i64 [N].
   Tensor epoch = {};
   Tensor sample_ids = {};
-  TextInputs text = {};  ///< of models of text
-  /// Whose samples batch norms take their statistics over in training; null: those of the input.
+  TextInputs text = {};  ///< for models of text
+  /// The devices whose samples batch norms take their statistics over in training; null: the samples of the input.
   autograd::SumOverDevices* statistics = nullptr;
 };
 
-/// A tensor of a model that is saved with it but not trained: running statistics.
+/// A tensor of a model that is saved with it but isn't trained: running statistics.
 struct RunningState {
   RunningState(Shape state_shape, float initial_value) : shape(state_shape), initial(initial_value) {}
 
@@ -40,26 +40,26 @@ struct RunningState {
 
 class Module;
 
-/// What pieces of a model have in common: parameters and running state, by name. Parameters have shapes and
-/// initializers when a piece is made, and memory once the whole model is placed on a device.
+/// The common part of all pieces of a model: parameters and running states, by name. A parameter has its shape and its
+/// initializer when the piece is made, and memory once the whole model is placed on a device.
 class Component {
  public:
   virtual ~Component() = default;
   Component(const Component&) = delete;
   Component& operator=(const Component&) = delete;
 
-  // Called with dotted names.
+  // These functions are called with dotted names.
   using ParameterVisitor = std::function<void(const std::string& name, Parameter&, const Initializer&)>;
   using StateVisitor = std::function<void(const std::string& name, RunningState&)>;
   using TiedVisitor = std::function<void(const std::string& name, Parameter&)>;
 
   /// Calls `visit` for every parameter with its dotted name and initializer, in the order of registration.
   void visit_parameters(const ParameterVisitor& visit, const std::string& prefix = {});
-  /// The same for running state.
+  /// Calls `visit` for every running state.
   void visit_states(const StateVisitor& visit, const std::string& prefix = {});
-  /// The same for further names of parameters that another piece owns.
+  /// Calls `visit` for every further name of a parameter that another piece owns.
   void visit_tied(const TiedVisitor& visit, const std::string& prefix = {});
-  /// What it calls its first child, or its first parameter; nothing where it has neither.
+  /// The name of the first child, or of the first parameter; empty if there is neither.
   std::string first_name() const;
 
  protected:
@@ -68,7 +68,7 @@ class Component {
   Parameter& add_parameter(std::string name, const Shape& shape, const Initializer& initializer,
                            Layout layout = Layout::plain, Operand operand = Operand::copy);
   RunningState& add_state(std::string name, const Shape& shape, float initial);
-  /// A further name of a parameter, under which checkpoints have it too.
+  /// Adds a further name of a parameter. Checkpoints hold the parameter under this name too.
   void add_tied(std::string name, Parameter& parameter) { tied_.push_back({std::move(name), &parameter}); }
   template <class M, class... Arguments>
   M& add_child(std::string name, Arguments&&... arguments) {
@@ -77,7 +77,8 @@ class Component {
     children_.push_back({std::move(name), std::move(child)});
     return reference;
   }
-  /// The same of a child that was made elsewhere. Where the name is empty, the child's own stand in this one's place.
+  /// Adds a child that was made elsewhere. If the name is empty, the names of the child's parts have no prefix of their
+  /// own.
   Module& add_child(std::string name, std::unique_ptr<Module> child);
 
  private:

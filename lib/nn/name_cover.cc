@@ -9,7 +9,7 @@
 namespace dptrain::nn {
 namespace {
 
-/// Of these tensors and of the modules that they are in.
+/// The names of these tensors and of the modules that contain them.
 std::vector<std::string> names_of_all(const std::vector<std::string>& tensors) {
   std::set<std::string> names(tensors.begin(), tensors.end());
   for (const std::string& tensor : tensors)
@@ -18,14 +18,14 @@ std::vector<std::string> names_of_all(const std::vector<std::string>& tensors) {
   return {names.begin(), names.end()};
 }
 
-/// Whether the pattern is all of the text, with `*` for any characters.
+/// Whether the pattern matches the whole text; `*` stands for any characters.
 bool matches(std::string_view pattern, std::string_view text) {
   const size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == text;
   if (!text.starts_with(pattern.substr(0, star))) return false;
   pattern.remove_prefix(star + 1);
   text.remove_prefix(star);
-  // What follows up to the next one is best found as early as can be; the last piece is the text's end.
+  // Each piece up to the next `*` is matched as early as possible; the last piece must end the text.
   for (size_t next = pattern.find('*'); next != std::string_view::npos; next = pattern.find('*')) {
     const size_t at = text.find(pattern.substr(0, next));
     if (at == std::string_view::npos) return false;
@@ -38,7 +38,7 @@ bool matches(std::string_view pattern, std::string_view text) {
 }  // namespace
 
 bool covers(const std::string& entry, const std::string& name) {
-  // Its module's, or another further out.
+  // The names of the modules that contain the tensor, from the outside in.
   for (size_t point = name.find('.'); point != std::string::npos; point = name.find('.', point + 1))
     if (matches(entry, std::string_view(name).substr(0, point))) return true;
   return matches(entry, name);
@@ -47,7 +47,7 @@ bool covers(const std::string& entry, const std::string& name) {
 std::string suggested_cover(const std::string& entry, const std::vector<std::string>& tensors) {
   const std::vector<std::string> names = names_of_all(tensors);
   if (!nearest_name(entry, names).empty()) return suggestion(entry, names);
-  // A model has hundreds of names.
+  // A model has hundreds of names, so only those of one module are listed.
   std::string module;
   for (size_t point = entry.find('.'); point != std::string::npos; point = entry.find('.', point + 1))
     if (std::ranges::any_of(names, [&](const auto& name) { return name.starts_with(entry.substr(0, point + 1)); }))

@@ -25,12 +25,12 @@ ByName by_name(const std::vector<NamedValues>& values) {
   return map;
 }
 
-/// A tensor of a model's state: one that is there, or a trained parameter, which may have to be read.
+/// A tensor of a model's state: a tensor at hand, or a trained parameter, which may have to be read.
 struct NamedTensor {
   std::string name;
   Tensor tensor;
   const Parameter* trained = nullptr;
-  std::string tied_to = {};  ///< as of NamedValues
+  std::string tied_to = {};  ///< as in NamedValues
 };
 
 NamedTensor named(const std::string& name, const Parameter& parameter) {
@@ -64,7 +64,7 @@ void load(const ByName& values, const std::string& name, const Tensor& to) {
   ops::reorder_into(Tensor::from(to.device(), to.shape(), found->second->values, MemoryPurpose::workspace), to);
 }
 
-/// To where the parameter is, or through a tensor that is written from there.
+/// Loads values into the parameter's memory, or passes them to `write` as a tensor.
 void load_parameter(const ByName& values, const Parameter& parameter, const std::string& prefix,
                     const WriteParameter& write, Device& device) {
   if (!write) return load(values, prefix + parameter.name(), parameter.value());
@@ -80,8 +80,8 @@ Tensor window_of(const Model& model, const Parameter& parameter, const Tensor& f
   return flat.window(model.offset(parameter), parameter.shape(), parameter.layout());
 }
 
-/// A state has dozens of tensors: some of them show which model's it is.
-/// `strangers` are those that the model doesn't have: one of them may be meant.
+/// The advice for a tensor that is missing: a similar name among `strangers`, the tensors that the model doesn't have;
+/// or else `advice` and the first few names, which show which model the state is of.
 std::string advice_for_absent(const std::string& name, const std::vector<std::string>& names,
                               const std::vector<std::string>& strangers, const std::string& advice) {
   constexpr size_t kShown = 4;

@@ -4,11 +4,12 @@
 #include "ops/activation.h"
 #include "ops/pool2d.h"
 
-// Layers without parameters, for nets that are lists of layers; a model in C++ calls their functions in autograd/.
+// Layers without parameters, for nets that are lists of layers. A model written in C++ calls their functions in
+// autograd/.
 
 namespace dptrain::nn {
 
-/// A function of each value, of any shape.
+/// Applies a function to each value of x, of any shape.
 class Activation : public Module {
  public:
   explicit Activation(const ops::Activation& function) : function_(function) {}

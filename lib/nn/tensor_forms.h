@@ -7,10 +7,9 @@
 
 namespace dptrain::nn {
 
-/// What tensors are but for their values, as text: a line each with its name, the name that it is tied to, and its
-/// dimensions.
+/// Names, tied names and dimensions of tensors as text, without their values: one line per tensor.
 std::string forms_text(const std::vector<NamedValues>& tensors);
-/// The way back: tensors without values.
+/// Reads such text: returns tensors without values.
 std::vector<NamedValues> tensors_of_forms(const std::string& text);
 
 }  // namespace dptrain::nn

@@ -9,43 +9,43 @@
 
 namespace dptrain::optim {
 
-/// Weights of a flat buffer that follow each other and are of one parameter of a model: all of it, or a part of it.
+/// Consecutive weights of a flat buffer that belong to one parameter of a model: all of it, or a part of it.
 struct WeightRun {
   int64_t parameter = 0;  ///< its number in the model
   int64_t elements = 0;   ///< a multiple of 16, padding included
-  int dimensions = 0;     ///< of the parameter
+  int dimensions = 0;     ///< of the parameter's shape
   ops::UpdateFactors factors = {};
 };
 
-/// What an optimizer reads and writes: windows of a model's flat buffers, all of them equally long.
+/// What an optimizer reads and writes: windows of a model's flat buffers, all of the same length.
 struct FlatWeights {
   Tensor weights;      ///< f32
-  Tensor gradients;    ///< f32; undefined where they are given with each step
-  Tensor copies = {};  ///< in half precision, written with the new weights; undefined where the model computes in f32
+  Tensor gradients;    ///< f32; undefined if each step is given its own
+  Tensor copies = {};  ///< in half precision, written with the new weights; undefined if the model computes in f32
   std::vector<WeightRun> runs = {};  ///< all of the weights, in order
-  int64_t parameters = 0;            ///< of the model
+  int64_t parameters = 0;            ///< of the whole model
 
-  /// All of a placed model's.
+  /// All weights of a placed model.
   static FlatWeights of(const nn::Model& model);
-  /// Elements [begin, end). Where both are multiples of 16, parts are updated in the same bits as the whole.
+  /// Elements [begin, end). If both are multiples of 16, updating the parts is bit-identical to updating the whole.
   FlatWeights range(int64_t begin, int64_t end) const;
 
   int64_t elements() const { return weights.elements(); }
 };
 
-/// The runs of all of a placed model's weights.
+/// The runs of all weights of a placed model.
 std::vector<WeightRun> weight_runs_of(const nn::Model& model);
 
-/// The factors of these weights, on their device.
+/// The update factors of these weights, on their device.
 ops::UpdateGroups update_groups_of(const FlatWeights& flat);
-/// Where the parameters of these weights lie, on their device. Those of one dimension, biases and the weights of norms,
-/// adapt where `adapts_vectors`.
+/// Which parameter each of these weights belongs to, on their device. Parameters of one dimension, which are biases and
+/// weights of norms, adapt only if `adapts_vectors`.
 ops::TensorTable tensor_table_of(const FlatWeights& flat, bool adapts_vectors);
 
-/// What an optimizer keeps for each of these weights, 0 at first.
+/// A state tensor of an optimizer for these weights, 0 at first.
 Tensor zeros_like_weights(const FlatWeights& flat);
 
-/// The elements of a flat buffer that stand from `begin` on for those of `range`; undefined where the buffer is.
+/// The window of `whole` that starts at `begin` and has the shape of `range`; undefined if `whole` is.
 Tensor range_like(const Tensor& range, const Tensor& whole, int64_t begin);
 
 }  // namespace dptrain::optim

@@ -13,7 +13,7 @@ struct LambSettings {
   bool adapts_vectors = false;  ///< whether biases and the weights of norms are scaled, too
 };
 
-/// LAMB, Adam's steps scaled by norms of parameters; see ops/lamb.h.
+/// LAMB: Adam's steps scaled by the norms of parameters; see ops/lamb.h.
 class Lamb final : public Optimizer {
  public:
   static constexpr bool kMeasures = true;

@@ -5,7 +5,7 @@
 namespace dptrain::optim {
 namespace {
 
-/// The block as it lies in memory.
+/// The memory layout of the block.
 struct Block {
   float scale;
   float inverse;

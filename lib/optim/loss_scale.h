@@ -12,33 +12,34 @@ struct LossScaleNumbers {
   int64_t skipped = 0;  ///< steps since the beginning
 };
 
-/// The dynamic loss scale of one replica in fp16: begins at 2^16, halves where gradients overflow and skips that step,
-/// doubles after 2000 steps that didn't. Lives on the device.
+/// The dynamic loss scale of one replica in fp16. It begins at 2^16. If gradients overflow, it is halved and the step
+/// is skipped; after 2000 steps without an overflow it is doubled. Its numbers are on the device.
 class LossScale {
  public:
   explicit LossScale(Device& device);
 
-  /// What the loss's gradient is multiplied by, f32 [1].
+  /// The factor of the loss's gradient, f32 [1].
   const Tensor& factor() const { return state_.scale; }
-  /// Looks at the step's complete gradients; the update that follows is to read the control.
+  /// Looks for overflows in the step's complete gradients. The update that follows must use the control that `fill`
+  /// fills.
   void look_at(const Tensor& gradients) { ops::find_nonfinite(gradients, state_.found); }
   void fill(ops::UpdateControl& control) const {
     control.gradient_factor = state_.inverse;
     control.skip = state_.found;
     control.skipped = state_.skipped;
   }
-  /// What `look_at` has found, i32 [1], not 0 where the step is to be skipped: ranks that each looked at a part add it
-  /// up.
+  /// What `look_at` has found, i32 [1]: not 0 if the step is to be skipped. Ranks that each looked at a part add these
+  /// values up.
   const Tensor& found() const { return state_.found; }
-  /// After the update.
+  /// Adapts the scale; to be called after the update.
   void adapt() { ops::update_loss_scale(state_, 2000); }
 
-  /// All of it, flat, for ranks that keep it alike.
+  /// All numbers in one flat tensor, for ranks that must hold equal ones.
   const Tensor& block() const { return block_; }
   LossScaleNumbers numbers() const;  ///< Blocks.
-  /// What an update on the host goes by, after `look_at`. Blocks.
+  /// What an update on the host needs to know after `look_at`. `moment` blocks.
   struct Moment {
-    float inverse = 1;  ///< what gradients are multiplied by
+    float inverse = 1;  ///< the factor of gradients
     bool overflows = false;
     int64_t skipped = 0;  ///< steps before this one
   };

@@ -16,7 +16,7 @@ double read_momentum(ConfigReader& options, double otherwise) {
                         {.min = 0, .max = 1, .exclusive_max = true, .help = "how much of the last step goes on"});
 }
 
-/// Of a decay that joins the gradient.
+/// Reads a weight decay that is added to the gradient.
 double read_joint_decay(ConfigReader& options) {
   return options.number("weight_decay", 0.0,
                         {.min = 0, .max = kMostF32, .help = "times the weight, added to its gradient"});
@@ -83,7 +83,7 @@ LambSettings read_lamb(ConfigReader& options) {
   return settings;
 }
 
-/// `weight_decay` is AdamW's default in PyTorch, 0.01, or Adam's, 0.
+/// The default of `weight_decay` is PyTorch's: 0.01 for AdamW, 0 for Adam.
 AdamSettings read_adam(ConfigReader& options, bool decoupled) {
   const char* decay_help = decoupled ? "how much of a weight is taken off each step, times the learning rate"
                                      : "times the weight, added to its gradient";
@@ -95,7 +95,7 @@ AdamSettings read_adam(ConfigReader& options, bool decoupled) {
   return settings;
 }
 
-/// An optimizer whose settings `read` gives.
+/// Makes an optimizer of type `Made` with the settings that `read` returns.
 template <class Made, class Read>
 ConfigChoice choice_of(OptimizerSpec& spec, const char* name, const char* help, const Read& read) {
   return {name, help, [&spec, read](ConfigReader& options) {

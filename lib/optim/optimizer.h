@@ -15,29 +15,30 @@ struct OptimizerStep {
   double learning_rate = 0;
   int64_t number = 1;  ///< from 1
   ops::UpdateControl control = {};
-  Tensor squares = {};  ///< of an optimizer that measures: of all parameters, whole ones
+  Tensor squares = {};  ///< for an optimizer that measures: the sums of squares of all parameters, whole ones
 };
 
-/// What an optimizer keeps beside the weights, by PyTorch's name for it: flat, as its weights lie.
+/// A state tensor of an optimizer, under PyTorch's name for it: flat, in the order of its weights.
 struct OptimizerState {
   std::string name;
   Tensor values;
 };
 
-/// Updates weights from their gradients: a whole model's, or those of a range. Its state lies flat, beside them.
+/// Updates weights from their gradients, for a whole model or for a range of its weights. Its state is flat, in the
+/// order of the weights.
 class Optimizer {
  public:
-  static constexpr bool kMeasures = false;  ///< OptimizerSpec::measures, of those that don't say otherwise
+  static constexpr bool kMeasures = false;  ///< OptimizerSpec::measures, for optimizers that don't define their own
   virtual ~Optimizer() = default;
-  /// One step over the weights that it was made for, from the gradients that it was made for.
+  /// One step over all its weights, from the gradients that the optimizer was made for.
   void step(const OptimizerStep& step) { step_range(0, flat_.gradients, step); }
-  /// The same over those weights alone that have these gradients: from element `begin` on, a multiple of 16.
+  /// One step over a range of its weights: those from element `begin` on, a multiple of 16, that `gradients` belong to.
   virtual void step_range(int64_t begin, const Tensor& gradients, const OptimizerStep& step) = 0;
-  /// Of an optimizer that measures (OptimizerSpec): comes before each step, which is then one over all weights at once.
-  /// Adds to the sums of parameters (ops::no_tensor_squares) what it has of them; where others have parts of the same
-  /// parameters, the step is given what all have added.
+  /// For optimizers that measure (see OptimizerSpec): called before each step, which must then cover all weights at
+  /// once. Adds this optimizer's share to the parameters' sums of squares (ops::no_tensor_squares). If others have
+  /// parts of the same parameters, the step is given the sums over all of them.
   virtual void measure(const OptimizerStep&, const Tensor& /*squares*/) {}
-  /// All that it keeps from step to step; a checkpoint holds it.
+  /// All that the optimizer keeps from step to step; a checkpoint holds it.
   virtual std::vector<OptimizerState> state() const = 0;
 
  protected:
@@ -48,16 +49,17 @@ class Optimizer {
   FlatWeights flat_;
 };
 
-/// An optimizer that a configuration names, its options read; `make` gives one for these weights.
+/// An optimizer that a configuration names, with its options read; `make` returns one for the given weights.
 struct OptimizerSpec {
   std::string name;
   std::function<std::unique_ptr<Optimizer>(const FlatWeights&)> make;
   double weight_decay = 0;
-  /// The update of a weight goes by norms of its parameter and of that one's gradients, so that all have to be there.
+  /// Whether the update of a weight depends on the norms of its parameter and of the parameter's gradients, so that all
+  /// of these must be known first.
   bool measures = false;
 };
 
-/// Those that don't measure.
+/// The optimizers that don't measure.
 inline constexpr const char* kUnmeasured = "sgd, adam or adamw";
 
 /// Reads the key `optimizer`: `sgd`, or {name: adamw, betas: [0.9, 0.98], ...}.

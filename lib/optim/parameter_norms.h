@@ -4,16 +4,16 @@
 
 namespace dptrain::optim {
 
-/// The sums of squares, by parameter, that the steps of an optimizer that measures go by; nothing for any other.
+/// The sums of squares, by parameter, that the steps of a measuring optimizer need; empty for other optimizers.
 class ParameterNorms {
  public:
   ParameterNorms() = default;
-  /// Of a model of so many parameters.
+  /// For a model with `parameters` parameters.
   ParameterNorms(const OptimizerSpec& optimizer, Device& device, int64_t parameters) {
     if (optimizer.measures) squares_ = ops::no_tensor_squares(device, parameters);
   }
 
-  /// Gives the step what `add(squares)` adds to sums of nothing: what all optimizers of the model have measured.
+  /// Gives the step the sums that `add(squares)` makes from zeros: what all optimizers of the model have measured.
   template <class Add>
   void measure(OptimizerStep& step, const Add& add) const {
     if (!squares_.defined()) return;

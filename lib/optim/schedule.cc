@@ -13,7 +13,7 @@
 namespace dptrain::optim {
 namespace {
 
-/// A smaller change of a rate is none, as PyTorch has it.
+/// A rate that changes by no more than this counts as unchanged, as in PyTorch.
 constexpr double kLeastChange = 1e-8;
 
 double falling_cosine(double from, double to, double share) {

@@ -8,21 +8,21 @@
 
 namespace dptrain::optim {
 
-/// How the learning rate changes in the course of a training, as a configuration describes it.
+/// How the learning rate changes in the course of a run, as a configuration describes it.
 struct ScheduleSpec {
   enum class Kind { constant, step, multi_step, cosine, linear, polynomial, one_cycle, plateau };
   Kind kind = Kind::constant;
-  int64_t every_epochs = 1;              ///< of `step`
-  std::vector<int64_t> milestones = {};  ///< of `multi_step`: epochs, rising
-  double gamma = 0.1;                    ///< of `step` and `multi_step`
-  double power = 1;                      ///< of `polynomial`
-  double min = 0;        ///< of `cosine`, `linear` and `polynomial`: the rate that they end at; of `plateau` the least
-  double peak_at = 0.3;  ///< of `one_cycle`: the share of steps before the peak
+  int64_t every_epochs = 1;              ///< for `step`
+  std::vector<int64_t> milestones = {};  ///< for `multi_step`: epochs, in rising order
+  double gamma = 0.1;                    ///< for `step` and `multi_step`
+  double power = 1;                      ///< for `polynomial`
+  double min = 0;  ///< for `cosine`, `linear` and `polynomial`: the rate at the end; for `plateau`: the least rate
+  double peak_at = 0.3;  ///< for `one_cycle`: the share of steps before the peak
   PlateauSpec plateau;
   int64_t warmup_steps = 0;
-  double warmup_epochs = 0;  ///< in place of warmup_steps
+  double warmup_epochs = 0;  ///< used instead of warmup_steps
 
-  /// Steps in which the rate grows.
+  /// The number of steps in which the rate grows.
   int64_t warmup_of(int64_t steps_per_epoch) const;
 };
 
@@ -43,17 +43,17 @@ ScheduleSpec read_schedule(ConfigReader& config);
 class Schedule {
  public:
   Schedule(const ScheduleSpec& spec, double base, int64_t steps_per_epoch, int64_t steps);
-  /// Of step `step`, from 1.
+  /// The rate of step `step`, from 1.
   double rate(int64_t step) const;
-  /// Of `plateau`: reduces the rate of the steps that are asked for from now on. Whether it is another one then.
+  /// For `plateau`: reduces the rate of the steps asked for from now on. Returns whether the rate has changed.
   bool reduce();
-  /// What all reductions have multiplied the rate by; only `plateau` has another than 1.
+  /// The product of all reductions; not 1 only for `plateau`.
   double scale() const { return scale_; }
-  /// Goes on where another one was.
+  /// Sets the product of all reductions, to continue another schedule.
   void scale_by(double scale) { scale_ = scale; }
 
  private:
-  /// The rate behind a warm-up, before what the kind makes of it.
+  /// The rate after the warm-up, before the schedule's kind changes it.
   double base() const;
   double one_cycle(int64_t step) const;
 

@@ -4,21 +4,21 @@
 
 namespace dptrain::optim {
 
-/// The exponential moving average of weights that lie flat: average += (1 - decay) * (weights - average) after each
-/// step (Polyak and Juditsky, 1992; as timm's and torch.optim.swa_utils' EMA). Begins at the weights.
+/// The exponential moving average of flat weights: average += (1 - decay) * (weights - average) after each step (Polyak
+/// and Juditsky, 1992; like the EMA of timm and torch.optim.swa_utils). It begins at the weights.
 class WeightAverage {
  public:
   WeightAverage(const Tensor& weights, double decay);
 
-  /// Begins again at these weights.
+  /// Starts again at these weights.
   void restart(const Tensor& weights) { average_.copy_from(weights); }
-  /// After an optimizer step.
+  /// Updates the average; to be called after an optimizer step.
   void follow(const Tensor& weights);
-  /// Makes the average the weights and the weights the average: before an evaluation, and once more after it. Copies of
-  /// the weights are the caller's.
+  /// Swaps the average and the weights: called before an evaluation, and once more after it. The caller must refresh
+  /// copies of the weights.
   void swap_with(const Tensor& weights);
 
-  /// As the weights lie.
+  /// The average, in the order of the weights.
   const Tensor& values() const { return average_; }
 
  private:

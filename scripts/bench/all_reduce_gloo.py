@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Usage: scripts/bench/all_reduce_gloo.py RANKS BYTES SETS REPEATS      prints the seconds of each call, a line each, from rank 0
-"""gloo's all-reduce of floats between processes, through PyTorch, as scripts/bench_comm.py measures it."""
+# Usage: scripts/bench/all_reduce_gloo.py RANKS BYTES SETS REPEATS      rank 0 prints the seconds of each call, one per line
+"""Measures gloo's all-reduce of floats between processes, through PyTorch, for scripts/bench_comm.py."""
 import os
 import sys
 import tempfile

@@ -1,5 +1,5 @@
-// MPI's all-reduce of floats between processes, as scripts/bench_comm.py measures it.
-// Usage: mpirun -n RANKS all_reduce_mpi BYTES SETS REPEATS      prints the seconds of each call, a line each, from rank 0
+// Measures MPI's all-reduce of floats between processes, for scripts/bench_comm.py.
+// Usage: mpirun -n RANKS all_reduce_mpi BYTES SETS REPEATS      rank 0 prints the seconds of each call, one per line
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""What scripts that measure contestants in turns are told, whatever they measure."""
+"""Arguments of all scripts that measure contestants in turns."""
 import json
 import pathlib
 
@@ -22,7 +22,7 @@ def parsed(parser):
 
 
 def write(report, document, out):
-    """The report as OUT.json, and its document as OUT.md."""
+    """Writes the report to OUT.json, and its document to OUT.md."""
     out = pathlib.Path(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")

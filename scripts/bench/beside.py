@@ -1,4 +1,4 @@
-"""Ways to train in parallel, each of dptrain's beside what PyTorch has of it: rounds of all in turns, and what they come to."""
+"""Compares dptrain's ways to train in parallel with PyTorch's counterparts: measures all in rounds, and summarizes the rounds."""
 import json
 import statistics
 import sys
@@ -9,7 +9,7 @@ from bench.machine import undisturbed
 from bench.origin import origin
 
 OURS = "dptrain"
-# Arguments of the peers' scripts.
+# The arguments of the peers' scripts for each flavor.
 FLAVORS = {"eager": [], "compiled": ["--fast"]}
 CONTESTANTS = (OURS, *FLAVORS)
 COLUMNS = ("dptrain, samples/s", "PyTorch eager", "PyTorch compiled", "to its best of the same", "to its best of all", "dptrain, MB",
@@ -17,7 +17,8 @@ COLUMNS = ("dptrain, samples/s", "PyTorch eager", "PyTorch compiled", "to its be
 
 
 def measure(a, calls, said):
-    """Rounds of what takes part of (way, contestant) -> call, and why the others don't. `said`: of each line of progress."""
+    """Rounds of the calls, (way, contestant) -> call, that take part, and why the others don't. `said`: fields of each progress
+    line."""
     calls, absent, rounds = dict(calls), {}, []
     for number in range(a.rounds):
         measured = {}
@@ -29,12 +30,12 @@ def measure(a, calls, said):
                 absent[" ".join(key)] = str(why)
             print(json.dumps(dict(said, round=number + 1, of=" ".join(key), **measured.get(key, {}))), file=sys.stderr, flush=True)
         rounds.append(measured)
-    # What dropped out in a later round has no figures of the earlier ones either.
+    # A contestant that dropped out in a later round has no figures of the earlier rounds either.
     return [{key: one for key, one in measured.items() if key in calls} for measured in rounds], absent
 
 
 def row(rounds, way):
-    """Medians of each contestant, and of the ratio to PyTorch's best of the same way, and to its best of all."""
+    """Medians of each contestant, and of the ratios to PyTorch's best of the same way and to its best of all ways."""
     speed = {whose: round(statistics.median(one[way, whose]["samples_per_s"] for one in rounds), 1)
              for whose in CONTESTANTS if (way, whose) in rounds[0]}
     memory = {whose: round(statistics.median(one[way, whose]["memory_mb"] for one in rounds)) for whose in speed}
@@ -53,7 +54,8 @@ def versions_of(cases):
 
 
 def run(a, cases, ways, document):
-    """Measures all ways of each case, (what it is, its calls), and prints the report; with a.out writes it and its document."""
+    """Measures all ways of each case, (description, calls), and prints the report. With a.out, also writes the report and its
+    document."""
     report = dict(origin(a.binary), schema=1, versions=[], rounds=a.rounds, disturbed=a.disturbed, cases=[])
     for what, calls in cases:
         rounds, absent = measure(a, calls, what)
@@ -66,7 +68,7 @@ def run(a, cases, ways, document):
 
 
 def introduction(report, what, peers):
-    """A document's first paragraph."""
+    """The first paragraph of a document."""
     machine = report["machine"]
     return (f"{what} on two devices of a thread each, on {machine['cpu']} with {machine['cores']} cores, {report['date']}: {report['dptrain']}, "
             f"{', '.join(report['versions']) or 'PyTorch not installed'}. Medians of {report['rounds']} rounds in which all ran in turns. "
@@ -75,7 +77,7 @@ def introduction(report, what, peers):
 
 
 def table(case, of):
-    """The lines of a case's table; `of`: what its ways are."""
+    """The lines of a case's table; `of`: the heading of the column of ways."""
     lines = [f"| {of} | {' | '.join(COLUMNS)} |", "|---" * (1 + len(COLUMNS)) + "|"]
     for way in case["ways"]:
         cells = [f"`{way['way']}`"]

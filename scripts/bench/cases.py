@@ -1,4 +1,4 @@
-"""What is measured: a row a model, the settings of dptrain's configuration by which both sides train it."""
+"""The cases to measure: one row per model, with the settings of dptrain's configuration that both sides train it with."""
 import dataclasses
 
 SGD = dict(optimizer=dict(name="sgd", momentum=0.9), learning_rate=0.01)
@@ -7,9 +7,9 @@ BERT = dict(name="bert", vocab=8000, hidden=256, layers=8, heads=8, seq=163, dro
 PHOTOGRAPHS = dict(name="synthetic", shape=[3, 32, 32])
 
 PRECISIONS = ("fp32", "bf16")
-# dptrain's devices: its strategy is `single` on one of them and `ddp` on two.
+# dptrain's devices: the strategy is `single` on one device and `ddp` on two.
 OURS = {"single": ["cpu:0"], "ddp": ["cpu:0", "cpu:1"]}
-# Of the process that a peer runs in: arguments of bench_pytorch.py, or how many contexts bench_mxnet.py has.
+# How peers are run: arguments of bench_pytorch.py, and the number of contexts of bench_mxnet.py.
 PYTORCH = {"pytorch": [], "pytorch_fast": ["--fast"], "pytorch_ddp": ["--ranks", "2"]}
 MXNET = {"mxnet_1": 1, "mxnet_2": 2}
 PEERS = (*PYTORCH, *MXNET)
@@ -17,15 +17,15 @@ TITLES = {"single": "dptrain single", "ddp": "dptrain ddp, 2 devices", "pytorch"
           "pytorch_fast": "PyTorch channels-last + compile", "pytorch_ddp": "PyTorch DDP, 2 processes",
           "mxnet_1": "MXNet, 1 context", "mxnet_2": "MXNet, 2 contexts"}
 
-MEMORY_BAR = 0.6  # of the smallest of PyTorch's
+MEMORY_BAR = 0.6  # times the smallest memory of PyTorch's
 
 
 @dataclasses.dataclass(frozen=True)
 class SpeedBars:
-    """What dptrain's speed must reach, over that of the best peer."""
+    """Bars for dptrain's speed relative to the best peer."""
     fp32: float
-    stretch: float  # of fp32, beyond the bar
-    best: float     # both in the precision in which they are fastest
+    stretch: float  # for fp32, beyond the bar
+    best: float     # each side in its fastest precision
 
 
 SPEED_BARS = {
@@ -40,9 +40,9 @@ SPEED_BARS = {
 class Case:
     settings: dict            # of the configuration: model, data set with the samples of an epoch, optimizer
     batch: int
-    epochs: int               # the first warms up
+    epochs: int               # the first epoch warms up
     mxnet: bool = False       # whether bench_mxnet.py has the model
-    ddp_bar: float | None = None  # what ddp on two devices must reach of single
+    ddp_bar: float | None = None  # how fast ddp on two devices must be, relative to single
 
 
 CASES = {

@@ -20,20 +20,20 @@ class Absent(Exception):
 
 
 class Failed(Absent):
-    """It ended with an error, which another try may not."""
+    """The contestant ended with an error; another try may succeed."""
 
 
 @functools.cache
 def peer_environment(python):
-    """What a peer must be told of this machine. Some virtual machines name AMX among their instructions and have none, others don't
-    describe its tiles (CPUID's leaf 1DH): PyTorch's bf16 dies of either unless its oneDNN is told to stop below."""
+    """The environment that a peer needs on this machine. Some virtual machines report AMX instructions but have none, or don't
+    describe its tiles (CPUID's leaf 1DH). PyTorch's bf16 crashes on both unless its oneDNN is told to use older instructions."""
     product = [python, "-c", "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); a @ a"]
     died = subprocess.run(product, stderr=subprocess.DEVNULL, check=False).returncode == -signal.SIGILL
     return {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16"} if died else {}
 
 
 def finished(command, folder, environment=None):
-    """The exit code, stdout, the last line on stderr and the peak in MB of a program that is waited for."""
+    """Runs a program to its end; returns its exit code, its stdout, the last line on stderr and the peak memory in MB."""
     with open(folder / "out", "w+") as out, open(folder / "err", "w+") as err:
         process = subprocess.Popen(command, stdout=out, stderr=err, env={**os.environ, **(environment or {})})
         _, status, used = os.wait4(process.pid, 0)
@@ -43,15 +43,15 @@ def finished(command, folder, environment=None):
 
 
 def settings_of(case, a):
-    """Those of the configuration; quickly, with two steps an epoch."""
+    """The settings of the configuration; with --quick, data for two steps per epoch."""
     dataset = case.settings["dataset"]
     few = {key: 2 * case.batch for key in ("limit", "samples") if a.quick and key in dataset}
     return dict(case.settings, dataset=dict(dataset, **few))
 
 
 def dptrain(case, a, devices, precision, beside):
-    """Median over the epochs after the first, which makes the primitives and touches the memory for the first time. Memory is
-    the process's peak over that of one that reads the same configuration and stops."""
+    """Median over the epochs after the first, which makes the primitives and touches the memory for the first time. Memory is the
+    process's peak over that of a process that reads the same configuration and stops."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         config = dict(settings_of(case, a), devices=devices, batch_size=case.batch, epochs=2 if a.quick else case.epochs,
@@ -72,7 +72,7 @@ def dptrain(case, a, devices, precision, beside):
 
 
 def peer(command):
-    """A program that prints its result as the last line."""
+    """Runs a program that prints its result as the last line."""
     if not pathlib.Path(command[0]).exists():
         raise Absent("not installed")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""A job of several processes that somebody injures: what runs of it, how a fault is done to it, and how long it then takes to end."""
+"""Jobs of several processes to be injured: finds their processes, injects a fault, and measures how long they take to end."""
 import os
 import pathlib
 import signal
@@ -7,13 +7,13 @@ import time
 
 from bench.hosts import ADDRESSES, NAMESPACES
 
-# Set for all processes of a job, and handed on by what starts them.
+# An environment variable that all processes of a job inherit from their launcher.
 MARK = "DPTRAIN_FAULT_TRIAL"
 POLL_S = 0.01
 
 
 def is_running(pid):
-    """Whether it is there, other than as what its parent has still to hear of."""
+    """Whether the process exists and isn't a zombie."""
     try:
         state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except (OSError, IndexError):
@@ -22,17 +22,17 @@ def is_running(pid):
 
 
 class Job:
-    """Started at once; `program` is the name of what its processes run, as ps shows it."""
+    """A job, started at once. `program` is the name of its processes' program, as ps shows it."""
 
     def __init__(self, command, environment, mark, program, folder):
         self.mark, self.program = f"{MARK}={mark}".encode(), program
         self.output = open(folder / "output", "wb")
-        # A session of its own: a fault of the launcher is none of this script.
+        # The launcher has a session of its own, so that its fault doesn't affect this script.
         self.launcher = subprocess.Popen(command, env={**os.environ, **environment, MARK: mark}, cwd=folder, stdin=subprocess.DEVNULL,
                                          stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
 
     def processes(self, name=None):
-        """Those of the job that run a program, by pid, with their environment; by default its own processes."""
+        """The processes of the job that run the program `name`, by pid, with their environment; by default its own processes."""
         found = {}
         for entry in os.listdir("/proc"):
             try:
@@ -46,7 +46,7 @@ class Job:
         return found
 
     def wait_for_processes(self, count):
-        """Until as many have been started; whether they have been."""
+        """Waits until `count` processes have started; returns whether they have."""
         while self.launcher.poll() is None:
             if len(self.processes()) >= count:
                 return True
@@ -55,7 +55,7 @@ class Job:
 
     @staticmethod
     def seconds_until_gone(pids, limit_s, begun):
-        """From `begun` on; None where one of them still runs after `limit_s`."""
+        """Seconds from `begun` until the processes have ended; None if one of them still runs after `limit_s`."""
         while any(is_running(pid) for pid in pids):
             if time.monotonic() - begun > limit_s:
                 return None
@@ -63,7 +63,7 @@ class Job:
         return time.monotonic() - begun
 
     def seconds_until_over(self, limit_s, begun):
-        """From `begun` on until the launcher has returned; None where it hasn't after `limit_s`."""
+        """Seconds from `begun` until the launcher has returned; None if it hasn't after `limit_s`."""
         try:
             self.launcher.wait(max(0, begun + limit_s - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -71,7 +71,7 @@ class Job:
         return time.monotonic() - begun
 
     def end(self):
-        """Kills what is left. How many of its own processes that were."""
+        """Kills what is left of the job; returns how many of its own processes were left."""
         left = self.processes()
         for name in (None, "mpirun", "orted", "torchrun"):
             for pid in self.processes(name):
@@ -84,7 +84,7 @@ class Job:
 
 
 class Signal:
-    """To one process of a job: of its own, or of what starts them."""
+    """A signal to one process of a job, or to one of the processes that start them."""
 
     def __init__(self, number, program=None):
         self.number, self.program = number, program
@@ -93,7 +93,7 @@ class Signal:
         return sorted(job.processes(self.program).items())
 
     def strike(self, _, pid):
-        """Whether it was there to be struck."""
+        """Sends the signal; returns whether the process still existed."""
         try:
             os.kill(pid, self.number)
         except ProcessLookupError:
@@ -105,7 +105,7 @@ class Signal:
 
 
 class Cut:
-    """Of the second host's network."""
+    """The second host's network goes down."""
 
     def victims(self, job):
         return sorted(job.processes().items())[-1:]
@@ -116,7 +116,8 @@ class Cut:
 
     def heal(self, hosts):
         subprocess.run([NAMESPACES, "link", hosts, "2", "up"], check=True)
-        # They reach each other some time after that, both ways. Nobody listens there: who answers refuses.
+        # Wait until the hosts reach each other again, both ways. Nothing listens on the port, so a host that answers refuses the
+        # connection.
         for host, other in ((1, 2), (2, 1)):
             connect = [NAMESPACES, "run", hosts, str(host), "timeout", "1", "bash", "-c", f"exec 3<>/dev/tcp/{ADDRESSES[other - 1]}/9"]
             for _ in range(60):

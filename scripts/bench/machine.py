@@ -1,4 +1,4 @@
-"""The machine: what it is, who else uses it, and a process of our own that does."""
+"""This machine: a description, its use by other processes, and a process that keeps a core busy."""
 import contextlib
 import os
 import platform
@@ -9,7 +9,7 @@ import time
 
 
 def description():
-    """CPU, cores and instruction sets, as /proc/cpuinfo has them."""
+    """CPU, cores and instruction sets, from /proc/cpuinfo."""
     def first(key):
         lines = (line.split(":", 1) for line in open("/proc/cpuinfo") if line.startswith(key))
         return next((value.strip() for _, value in lines), "")
@@ -19,30 +19,31 @@ def description():
 
 
 def machine_busy_s():
-    """Seconds that all cores have spent on anything but idling, and in all; what a hypervisor took counts as busy."""
+    """Seconds that all cores were not idle, and seconds in all; time taken by a hypervisor counts as busy."""
     fields = [int(f) for f in open("/proc/stat").readline().split()[1:9]]
     ticks = os.sysconf("SC_CLK_TCK")
     return (sum(fields) - fields[3] - fields[4]) / ticks, sum(fields) / ticks
 
 
 def own_busy_s():
-    """Seconds that children which have ended spent; the script itself only waits for them."""
+    """CPU seconds of children that have ended; the script itself only waits for them."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def beside_others(run):
-    """What `run` returns, and the share of the machine that others took meanwhile. What it starts must have ended when it returns."""
+    """The result of `run`, and the share of the machine that other processes took meanwhile. All children of `run` must have ended
+    when it returns."""
     busy, total, own = *machine_busy_s(), own_busy_s()
     result = run()
     busy_after, total_after = machine_busy_s()
-    # Of a moment shorter than a tick the machine counts nothing, whatever the children spent.
+    # Within less than a clock tick, the machine counts nothing, whatever the children spent.
     return result, max(0.0, (busy_after - busy - (own_busy_s() - own)) / max(total_after - total, 1e-9))
 
 
 def undisturbed(run, limit):
-    """Runs until others took no more than `limit` of the machine meanwhile, at most five times. The last result, a dict, with
-    the share of others in it."""
+    """Runs until other processes took no more than `limit` of the machine meanwhile, at most five times. Returns the last result, a
+    dict, with their share in it."""
     for _ in range(5):
         result, others = beside_others(run)
         if others <= limit:
@@ -51,8 +52,8 @@ def undisturbed(run, limit):
 
 
 def once_quiet(run, limit):
-    """Runs once the machine has been at rest for a second, after half a minute at most. What it returns, and the share that others took
-    before: what they take meanwhile can't be told of programs that are nobody's children, as mpirun's on another host."""
+    """Runs once the machine has been idle for a second, or after half a minute. Returns the result of `run`, and the share that
+    others took before. Their share during the run can't be measured if programs aren't children, like mpirun's on another host."""
     for _ in range(30):
         _, others = beside_others(lambda: time.sleep(1))
         if others <= limit:
@@ -60,7 +61,7 @@ def once_quiet(run, limit):
     return run(), others
 
 
-# Ends by itself where the script was killed.
+# The loop ends by itself if the script is killed.
 SPIN = """
 import os, sys
 while os.getppid() == int(sys.argv[1]):
@@ -71,7 +72,7 @@ while os.getppid() == int(sys.argv[1]):
 
 @contextlib.contextmanager
 def busy_core(wanted):
-    """Where wanted, another process keeps one core busy."""
+    """If wanted, keeps one core busy with another process."""
     if not wanted:
         yield
         return
@@ -88,8 +89,8 @@ def peak_rss_mb(pid):
 
 
 def start_rss_mb(command):
-    """Peak of a process that has started and goes to print its first line, where a pipe that is full holds it. Not its ru_maxrss:
-    exec takes that over from the caller, this process, which is larger."""
+    """Peak memory of a process that has started and is about to print its first line, where a full pipe holds it. Its ru_maxrss is
+    no use: exec carries it over from the caller, this process, which is larger."""
     _, full = pipe = os.pipe()
     os.set_blocking(full, False)
     with contextlib.suppress(BlockingIOError):

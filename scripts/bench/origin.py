@@ -7,6 +7,6 @@ from .machine import description
 
 
 def origin(binary):
-    """What measured them, how it was called, when and on which machine."""
+    """What measured the figures, how it was called, when and on which machine."""
     version = subprocess.run([binary, "--version"], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
     return dict(machine=description(), dptrain=version[0], parts=version[1:], date=datetime.date.today().isoformat(), command=invocation())

@@ -1,10 +1,11 @@
-"""What a script says whose Python has not all that it imports."""
+"""Ends a script whose Python lacks packages that it imports."""
 import pathlib
 import sys
 
 
 def end_without(missing, document):
-    """Ends the script: where its help is asked for with that, else with 69 and a sentence about the ImportError `missing`."""
+    """Ends the script for the ImportError `missing`: with its help text if that was asked for, or else with exit code 69 and one
+    sentence."""
     if {"-h", "--help"} & set(sys.argv):
         print(document)
         sys.exit(0)

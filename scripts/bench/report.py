@@ -1,6 +1,6 @@
-"""From rounds to figures and ratios, and the document that shows them.
+"""Turns rounds into figures and ratios, and makes the document that shows them.
 
-A round maps (name, precision, beside a busy core) to what was measured; a contestant that takes no part is in none of them.
+A round maps (name, precision, beside a busy core) to a measurement; a contestant that takes no part is in no round.
 """
 import statistics
 
@@ -8,7 +8,7 @@ from bench.cases import CASES, MEMORY_BAR, OURS, PEERS, PRECISIONS, PYTORCH, SPE
 
 
 def median_ratio(rounds, ours, theirs):
-    """Median over the rounds of the largest `samples_per_s` of `ours` over that of `theirs`; None where one side has none."""
+    """Median over the rounds of the largest `samples_per_s` of `ours` over that of `theirs`; None if one side has none."""
     ratios = []
     for measured in rounds:
         best = [max((measured[key]["samples_per_s"] for key in keys if key in measured), default=None) for keys in (ours, theirs)]
@@ -40,7 +40,7 @@ def summarize(model, rounds, absent):
 
 
 def memory_ratios(figures):
-    """Of dptrain's memory to PyTorch eager's, and to the smallest of PyTorch's."""
+    """The ratios of dptrain's memory to PyTorch eager's and to the smallest of PyTorch's."""
     peers = {name: figures[name]["memory_mb"] for name in PYTORCH if name in figures}
     ratios = {}
     for name in OURS:
@@ -51,7 +51,7 @@ def memory_ratios(figures):
 
 
 def of_two_devices(figures):
-    """dptrain's memory on two devices to that of PyTorch's two processes; nothing where one of them wasn't measured."""
+    """The ratio of dptrain's memory on two devices to that of PyTorch's two processes; None if one of them wasn't measured."""
     if "ddp" not in figures or "pytorch_ddp" not in figures:
         return None
     return round(figures["ddp"]["memory_mb"] / figures["pytorch_ddp"]["memory_mb"], 3)
@@ -64,7 +64,7 @@ def figure(row, precision, name, field):
 
 
 def ratio(value, bars=(), least=True):
-    """The ratio, and the bars beside it with what came of them."""
+    """The ratio as text, and for each bar whether it is met."""
     if value is None:
         return "-"
     sign = ">=" if least else "<="
@@ -81,7 +81,7 @@ def not_measured(report):
     lines += [f"- {TITLES[name]}: left out by --peers" for name in PEERS if name not in report["peers"]]
     lines += [f"- peers in {precision}: left out by --peer-precisions" for precision in PRECISIONS
               if precision not in report["peer_precisions"]]
-    models = {}  # by what is absent, and why for the first of them
+    models = {}  # for each absent contestant: the first reason, and the models
     for row in report["rows"]:
         for name, why in row["absent"].items():
             models.setdefault(name, (why, []))[1].append(row["model"])
@@ -89,7 +89,7 @@ def not_measured(report):
 
 
 def tried_again(report):
-    """Of those that took part: a line for each that failed and was tried again, by the rounds in which it was."""
+    """Lines for contestants that failed and were tried again, with the number of rounds in which that happened."""
     lines = []
     for row in report["rows"]:
         failures = {}
