@@ -7,7 +7,7 @@
 #include "parallel/store_options.h"
 #include "parallel/store_scheduler.h"
 #include "parallel/store_server.h"
-#include "parallel/strategy.h"
+#include "parallel/strategy_context.h"
 
 namespace dptrain::parallel {
 

@@ -16,6 +16,7 @@
 #include "parallel/phase_clock.h"
 #include "parallel/shard_runs.h"
 #include "parallel/step_exchange.h"
+#include "parallel/step_numbers.h"
 #include "parallel/step_observer.h"
 #include "parallel/step_recorder.h"
 #include "parallel/text_numbers.h"
@@ -62,12 +63,6 @@ struct ReplicaSpec {
   /// samples.
   bool first_statistics = false;
   StepObserver* observer = nullptr;
-};
-
-struct StepNumbers {
-  int64_t step = 0;   ///< from 1
-  int64_t epoch = 0;  ///< from 1
-  double learning_rate = 0;
 };
 
 /// The size of a step, over all micro-batches and ranks.

@@ -8,6 +8,7 @@
 #include "parallel/shared_statistics.h"
 #include "parallel/steps_under_way.h"
 #include "parallel/strategy.h"
+#include "parallel/strategy_context.h"
 
 namespace dptrain::parallel {
 

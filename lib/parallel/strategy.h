@@ -1,96 +1,27 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "config/config_reader.h"
 #include "data/batch_loader.h"
 #include "data/dataset.h"
 #include "nn/named_values.h"
 #include "parallel/averaging_steps.h"
-#include "parallel/compression_options.h"
-#include "parallel/injected_fault.h"
-#include "parallel/phase_clock.h"
+#include "parallel/evaluation.h"
 #include "parallel/pipeline_figures.h"
-#include "parallel/planted_fault.h"
+#include "parallel/rank_costs.h"
 #include "parallel/rank_team.h"
 #include "parallel/replica.h"
-#include "parallel/served_store.h"
-#include "parallel/shared_statistics.h"
+#include "parallel/score.h"
 #include "parallel/staleness.h"
-#include "parallel/store_links.h"
+#include "parallel/store_use.h"
 #include "parallel/training_state.h"
 #include "parallel/weight_digests.h"
 
 namespace dptrain::parallel {
-
-/// Sums over the rows of one of the model's outputs, ignored rows left out. Losses are summed in double, in sample
-/// order; `correct` counts the rows that are classified correctly.
-struct OutputScore {
-  double loss_sum = 0;
-  int64_t correct = 0;
-  int64_t counted = 0;
-
-  double mean_loss() const { return counted > 0 ? loss_sum / static_cast<double>(counted) : 0; }
-  double accuracy() const { return counted > 0 ? static_cast<double>(correct) / static_cast<double>(counted) : 0; }
-};
-
-/// The result of some samples: one sum for each of the model's outputs.
-struct Score {
-  std::vector<OutputScore> outputs = {};
-  int64_t samples = 0;
-  /// For a step: the ranks of the world whose loss isn't finite, if other ranks have a finite one; else empty.
-  std::vector<int> diverged_ranks = {};
-
-  /// The sum of the outputs' mean losses: the quantity that training minimizes.
-  double mean_loss() const;
-  /// The accuracy of the first output, over classes or masked tokens.
-  double accuracy() const { return outputs.empty() ? 0 : outputs.front().accuracy(); }
-  Score& operator+=(const Score& other);
-};
-
-/// Number of samples that are evaluated in one call. It is about the size of a usual training step. Evaluation then
-/// takes no more memory than training, and a signal waits for at most one forward pass. It is smaller for text, where
-/// every token is predicted, and larger for GPUs, which need more samples to be busy.
-int64_t evaluation_block(const Dataset& dataset, DeviceKind kind);
-
-/// A rank's costs since they were last taken.
-struct RankCosts {
-  PhaseTimes times;
-  int64_t samples = 0;
-  int64_t graph_steps = 0;    ///< steps whose passes a GPU ran as CUDA graphs
-  int64_t skipped_steps = 0;  ///< steps that fp16's loss scale skipped, as of the last time that scores were waited for
-  int64_t peak_bytes = 0;
-  MemoryCounts memory_at_peak;
-  CommCounts communication;
-
-  /// Adds the costs of the time that followed; the larger peak is kept.
-  RankCosts& operator+=(const RankCosts& later);
-};
-
-/// A step in which a rank found a loss that isn't finite.
-struct DivergedStep {
-  size_t step = 0;  ///< counted from 0 among the steps whose scores haven't been taken yet
-  int rank = 0;     ///< rank of the world
-};
-
-/// Callbacks that an evaluation calls between its blocks.
-struct EvaluationWatch {
-  std::function<bool()> stopped;                   ///< whether the evaluation is to stop; called on any rank's thread
-  std::function<void(int64_t samples)> done = {};  ///< about this many samples are done; called on one thread at a time
-};
-
-/// A key-value store in which a strategy keeps the weights.
-struct StoreUse {
-  std::string type;
-  std::string placement;  ///< empty if there is only one place
-  /// Bytes of weights, optimizer state and everything else in the store: per device, or one entry for host memory.
-  std::vector<int64_t> bytes;
-  std::optional<ServedStore> served = {};  ///< set if the store is on servers
-};
 
 /// A way to share a training step over devices. Every strategy computes what one device would compute with the whole
 /// batch, except for batch statistics. A loss is a sum that is divided once, by the samples of the whole step.
@@ -189,71 +120,5 @@ class Strategy {
   /// devices, so call this before it.
   virtual std::optional<double> statistics_spread() { return std::nullopt; }
 };
-
-/// Everything that a strategy is constructed from.
-struct StrategyContext {
-  RankTeam::Options team;
-  ReplicaSpec replica;
-  std::optional<BatchSplit> split = {};  ///< how batches are split among the ranks; evenly by default
-  int shards = 0;  ///< logical shards of a batch, at least as many as ranks (shard_runs.h); 0: no shards
-  /// The most samples that a device computes at once. Measurements before the training use it; 0: not known.
-  int64_t micro_batch_samples = 0;
-  BatchNormMode batch_norm = BatchNormMode::local;
-  PlantedFault planted = PlantedFault::none;
-  std::vector<InjectedFault> faults = {};
-
-  /// This process's links to a key-value store whose servers are in several processes. The strategy takes them over.
-  std::shared_ptr<StoreLinks> store_links = {};
-
-  /// The ranks of the world that are in this process, and the world size.
-  RankRun own_ranks() const {
-    return team.world ? team.world->own_ranks() : RankRun{0, static_cast<int>(team.devices.size())};
-  }
-  int world_size() const { return team.world ? team.world->shape.ranks() : static_cast<int>(team.devices.size()); }
-};
-
-/// A strategy that a configuration names, with its options already read.
-struct StrategySpec {
-  std::string name;
-  std::function<std::unique_ptr<Strategy>(const StrategyContext&)> make;
-  int64_t micro_batches = 1;    ///< micro-batches that it cuts a batch into, in addition to `accumulate`
-  int parts = 1;                ///< parts that it cuts a micro-batch into
-  int stages = 1;               ///< pipeline stages that each part goes through, one after the other
-  int stages_per_device = 1;    ///< pipeline stages that one device holds
-  bool over_processes = false;  ///< whether its ranks may be in several processes
-  /// Whether each of several processes trains on its own part of the data by default.
-  bool by_process = false;
-  /// For a key-value store on servers: the number of processes that are only servers; 0: every process holds a server.
-  std::optional<int> store_servers = {};
-  std::optional<int64_t> max_staleness = {};  ///< steps that a process may be ahead of the slowest one
-  CompressionOptions::Method compression = CompressionOptions::Method::none;  ///< of gradients
-  bool deals_out_weights = false;                ///< no device has all of a model's weights
-  bool defers_updates = false;                   ///< a step's update is made during the next step
-  bool in_step = true;                           ///< whether all processes train the same step at a time
-  std::optional<AveragingSteps> averaging = {};  ///< when replicas that train separately are averaged; see Strategy
-  /// For `auto`: the timed steps of each candidate. Until a candidate is chosen, `make` builds the default strategy for
-  /// these devices, and evaluations use that one.
-  std::optional<int64_t> trial_steps = {};
-  /// Throws an error with exit code 78 if it can't train this model. May be empty.
-  std::function<void(const nn::Model&)> require_fit = {};
-
-  /// Whether a sample goes through several devices, one stage after the other.
-  bool is_pipeline() const { return stages > 1; }
-  /// Number of devices that compute one part of a micro-batch: one, or the devices of a pipeline.
-  int devices_of_part() const { return stages / stages_per_device; }
-};
-
-/// What a strategy's options are read for.
-struct StrategyRequest {
-  int devices = 1;  ///< of all processes
-  int processes = 1;
-  int64_t batch_size = 0;  ///< samples per step; 0: not known
-  int64_t accumulate = 1;
-};
-
-/// Reads the key `strategy` for the requested number of devices. The default is `single` for one device, else `ddp`.
-/// Reports a mistake if the number of devices doesn't fit, or if the batch is too small for the micro-batches of a
-/// pipeline.
-StrategySpec read_strategy(ConfigReader& config, const StrategyRequest& request);
 
 }  // namespace dptrain::parallel

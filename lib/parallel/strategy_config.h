@@ -1,6 +1,6 @@
 #pragma once
 
-#include "parallel/strategy.h"
+#include "parallel/strategy_spec.h"
 
 namespace dptrain::parallel {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "parallel/pipeline_cut.h"
-#include "parallel/strategy.h"
+#include "parallel/strategy_context.h"
 
 namespace dptrain::parallel {
 

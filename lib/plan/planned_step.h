@@ -12,7 +12,9 @@
 #include "data/batch_loader.h"
 #include "device/operator_log.h"
 #include "parallel/pipeline_figures.h"
+#include "parallel/store_use.h"
 #include "parallel/strategy.h"
+#include "parallel/strategy_context.h"
 #include "plan/model_layers.h"
 
 namespace dptrain::plan {

@@ -3,7 +3,10 @@
 #include <functional>
 #include <string>
 
-#include "parallel/strategy.h"
+#include "nn/named_values.h"
+#include "parallel/score.h"
+#include "parallel/step_numbers.h"
+#include "parallel/weight_digests.h"
 
 namespace dptrain::train {
 

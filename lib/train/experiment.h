@@ -14,7 +14,7 @@
 #include "models/parameter_groups.h"
 #include "optim/schedule.h"
 #include "parallel/store_server.h"
-#include "parallel/strategy.h"
+#include "parallel/strategy_spec.h"
 #include "tensor/precision.h"
 #include "train/device_settings.h"
 #include "train/initial_weights.h"

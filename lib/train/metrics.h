@@ -7,7 +7,13 @@
 #include <vector>
 
 #include "device/memory_purpose.h"
-#include "parallel/strategy.h"
+#include "parallel/pipeline_figures.h"
+#include "parallel/rank_costs.h"
+#include "parallel/score.h"
+#include "parallel/shared_statistics.h"
+#include "parallel/staleness.h"
+#include "parallel/step_numbers.h"
+#include "parallel/store_use.h"
 #include "train/straggler.h"
 
 namespace dptrain::train {

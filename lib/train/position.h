@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "optim/plateau.h"
-#include "parallel/strategy.h"
+#include "parallel/rank_costs.h"
+#include "parallel/score.h"
 
 namespace dptrain::train {
 

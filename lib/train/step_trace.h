@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/strategy.h"
+#include "parallel/score.h"
 #include "train/experiment.h"
 #include "train/stop_signal.h"
 

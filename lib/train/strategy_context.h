@@ -8,6 +8,7 @@
 #include "nn/named_values.h"
 #include "optim/schedule.h"
 #include "parallel/strategy.h"
+#include "parallel/strategy_context.h"
 #include "train/experiment.h"
 
 namespace dptrain::train {

@@ -5,7 +5,7 @@
 
 #include "comm/process_group.h"
 #include "comm/thread_communicator.h"
-#include "parallel/strategy.h"
+#include "parallel/rank_costs.h"
 #include "train/metrics.h"
 
 namespace dptrain::train {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/strategy.h"
+#include "parallel/score.h"
 #include "train/validation_settings.h"
 
 namespace dptrain::train {

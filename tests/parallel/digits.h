@@ -16,26 +16,27 @@
 #include "parallel/local_sgd.h"
 #include "parallel/pipeline_strategy.h"
 #include "parallel/strategy.h"
+#include "parallel/strategy_context.h"
 
 namespace dptrain::parallel {
 
-/// The first so many of the real digits.
+/// The first `train` and `test` samples of the real digits.
 ImageDatasets digits(int64_t train, int64_t test);
 
 struct StrategyOptions {
   std::string name = "ddp";  ///< or "parallel_criterion": data_parallel with it
   std::string model = "lenet";
-  std::optional<models::ModelSpec> net = {};  ///< in place of a model by its name
+  std::optional<models::ModelSpec> net = {};  ///< used instead of the model's name
   int devices = 2;
-  int threads = 1;      ///< of each device
-  int output_rank = 0;  ///< of data_parallel
+  int threads = 1;      ///< per device
+  int output_rank = 0;  ///< for data_parallel
   BucketOptions buckets = {};
-  bool find_unused = false;          ///< of ddp
-  CompressionOptions compress = {};  ///< of ddp; a name as "ddp_bf16" says the method
+  bool find_unused = false;          ///< for ddp
+  CompressionOptions compress = {};  ///< for ddp; a name such as "ddp_bf16" gives the method
   LocalSgd::Options local_sgd = {};
-  Fsdp::Options fsdp = {};  ///< "fsdp_kept" is without reshard_after_forward
+  Fsdp::Options fsdp = {};  ///< the name "fsdp_kept" turns off reshard_after_forward
   optim::SgdSettings sgd = {};
-  std::optional<optim::AdamSettings> adam = {};  ///< in place of sgd
+  std::optional<optim::AdamSettings> adam = {};  ///< used instead of sgd
   std::optional<optim::LarsSettings> lars = {};
   std::optional<optim::LambSettings> lamb = {};
   std::optional<double> clip_norm = {};
@@ -43,29 +44,30 @@ struct StrategyOptions {
   int64_t micro_batches = 1;
   uint64_t seed = 0;
   int64_t memory_limit_bytes = 0;
-  /// In place of CPU workers 0 to devices - 1; with `deterministic`.
+  /// Used instead of CPU workers 0 to devices - 1; with `deterministic`.
   std::vector<DeviceId> list = {};
   double label_smoothing = 0;
   Precision precision = Precision::fp32;
   bool deterministic = true;
-  bool records = true;  ///< GPUs' steps
+  bool records = true;  ///< whether steps on GPUs are recorded
   Recompute recompute = Recompute::automatic;
-  PipelineOptions pipeline = {};  ///< of model_parallel and hybrid
+  PipelineOptions pipeline = {};  ///< for model_parallel and hybrid
   BatchNormMode batch_norm = BatchNormMode::local;
 };
 
-/// A strategy with AdamW, whose state and whose decay both show.
+/// Options of a strategy with AdamW, so that its optimizer state and its weight decay both show.
 StrategyOptions adam_on(const char* name, int devices);
 optim::OptimizerSpec optimizer_of(const StrategyOptions& options);
 StrategyContext context_of(const StrategyOptions& options);
 bool is_pipeline(const StrategyOptions& options);
 
-/// The strategy of these options, over a context that may differ from theirs; "ddp_sharded" is ddp with
-/// shard_optimizer, "kvstore_local" and others kvstore of that type or placement.
+/// Makes the strategy of these options, over a context that may differ from theirs. The name "ddp_sharded" means ddp
+/// with shard_optimizer; "kvstore_local" and similar names mean kvstore of that type or placement.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const StrategyContext& context);
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options);
 
-/// Trains for `steps` steps of `batch` samples; returns each step's mean loss: of several processes on that of rank 0.
+/// Trains for `steps` steps of `batch` samples. Returns each step's mean loss; with several processes, rank 0's process
+/// has it.
 std::vector<double> train(Strategy& strategy, const Datasets& data, int64_t steps, int64_t batch, double learning_rate,
                           int64_t micro_batches = 1);
 
