@@ -1,5 +1,5 @@
-// Batch normalization against central differences. It is no linear function, so that steps are small and the bounds
-// wider; betas and residuals of +10 and -10 keep every output of a ReLU on its side.
+// Batch normalization against central differences. The function isn't linear, so steps are small and bounds wider.
+// Betas and residuals of +10 and -10 keep every output of a ReLU on its side.
 
 #include <utility>
 
@@ -16,7 +16,7 @@ struct BatchNormCase {
   const char* name;
   Shape x;
   bool relu;
-  int64_t residual;  ///< its channels; 0: none
+  int64_t residual;  ///< channels of the residual; 0: none
   bool training = true;
 
   Shape residual_shape() const { return x.rank() == 2 ? Shape{x[0], residual} : Shape{x[0], residual, x[2], x[3]}; }
@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, BatchNormGradients,
                            return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
                          });
 
-/// As a block's input is read by its layers and by its shortcut: backward adds up what both give back.
+/// A block's input is read by its layers and by its shortcut; the backward pass adds up both gradients.
 TEST_P(BatchNormGradients, OfWhatTwoReadAreDifferences) {
   const auto& [row, c] = GetParam();
   const auto device = row.open(1);

@@ -1,5 +1,5 @@
-// Batch normalization by the statistics of several devices' samples against central differences. Another device stands
-// beside this one; its samples stay what they are, and its outputs count nothing.
+// Batch normalization with the statistics of several devices' samples against central differences. The test plays
+// another device, whose samples are fixed and whose outputs don't count.
 
 #include <deque>
 
@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-/// Adds what the other device knows: call by call its sums, its squares, and nothing to gradients.
+/// Adds the other device's values, call by call: its sums, its squares, and nothing to gradients.
 class AnotherDevice final : public autograd::SumOverDevices {
  public:
   explicit AnotherDevice(Tensor x) : x_(std::move(x)), part_(ops::batch_norm_part(x_)) {}
@@ -64,7 +64,7 @@ TEST_P(BatchNormOverDevices, GradientsAreDifferences) {
   const int64_t channels = 5;
   const Shape positions = c.features ? Shape{1, 1} : Shape{3, 2};
   const Shape x = c.features ? Shape{c.samples, channels} : Shape{c.samples, channels, 3, 2};
-  // As for one device: betas and residuals keep every output of a ReLU on its side.
+  // As on one device, betas and residuals keep every output of a ReLU on its side.
   std::vector<float> beta(static_cast<size_t>(channels)), residual = Formula{.tensor = 3}.values(x.elements());
   for (size_t i = 0; i < beta.size(); ++i) beta[i] = c.residual ? 0.5f : (i % 2 == 0 ? 10.f : -10.f);
   for (size_t i = 0; i < residual.size(); ++i) residual[i] += i % 3 == 0 ? 10.f : -10.f;
@@ -77,7 +77,7 @@ TEST_P(BatchNormOverDevices, GradientsAreDifferences) {
     if (c.residual) leaves.push_back({.shape = x, .values = residual, .layout = layout});
     const Tensor others = formula_tensor(*device, {c.others, channels, positions[0], positions[1]},
                                          {.tensor = 8, .centre = 1, .scale = 3}, layout);
-    std::deque<AnotherDevice> devices;  // a tape's backward asks its own
+    std::deque<AnotherDevice> devices;  // each tape's backward pass uses its own
     check_gradients(*device, leaves,
                     [&, relu = c.relu](Tape&, const std::vector<Variable>& v) {
                       return autograd::batch_norm(v[0],

@@ -1,5 +1,6 @@
-// Gradients past frozen parameters: all others have the bits that they have where everything is trained, or are biases
-// that a GPU sums up in another order, and where nothing before is trained none is computed.
+// Gradients past frozen parameters: all other gradients have the bits that they have when everything is trained, except
+// biases that a GPU sums in another order. Where nothing before a layer is trained, no gradient is computed for its
+// input.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +23,7 @@ namespace {
 
 using namespace testing;
 
-/// An operator's output from its input and parameters.
+/// An operator's output as a function of its input and parameters.
 using Operator = std::function<Variable(const Variable& x, const std::vector<Variable>& parameters)>;
 
 struct FrozenCase {
@@ -37,7 +38,7 @@ void PrintTo(const FrozenCase& one, std::ostream* out) { *out << one.name; }
 
 struct PassedBack {
   bool output_requires_gradient = false;
-  std::optional<std::vector<float>> x;  ///< none where no gradient came back
+  std::optional<std::vector<float>> x;  ///< empty where no gradient came back
   std::vector<std::vector<float>> parameters;
   std::vector<bool> has_gradient;
 };
@@ -142,7 +143,8 @@ TEST_P(FrozenParameters, LeaveTheOtherGradientsAsTheyAre) {
       const bool is_frozen = (frozen >> i & 1) != 0;
       EXPECT_EQ(some.has_gradient[i], !is_frozen);
       const auto expected = is_frozen ? std::vector<float>(all.parameters[i].size()) : all.parameters[i];
-      // A GPU sums up a bias within the product that makes its weight's gradient, or by itself where nobody wants that.
+      // A GPU sums a bias's gradient within the product that makes the weight's gradient, or separately if that isn't
+      // needed.
       const bool is_summed_elsewhere = device->kind() == DeviceKind::cuda && one.parameters[i].rank() == 1;
       if (is_summed_elsewhere)
         expect_near(some.parameters[i], expected);
@@ -160,7 +162,7 @@ TEST_P(FrozenParameters, EndTheWayBackWhereNothingBeforeIsTrained) {
   EXPECT_FALSE(none.output_requires_gradient);
   EXPECT_FALSE(none.x);
   EXPECT_EQ(none.has_gradient, std::vector<bool>(one.parameters.size()));
-  // Of inputs that want none as well, each parameter still has its own.
+  // If the input needs no gradient either, each parameter still has its own.
   const PassedBack all = pass_back(*device, one, 0, false);
   for (size_t i = 0; i < one.parameters.size(); ++i)
     EXPECT_EQ(pass_back(*device, one, both & ~(1u << i), false).parameters[i], all.parameters[i]) << i;

@@ -21,17 +21,18 @@ struct Leaf {
   bool parameter = false;
 };
 
-/// A function of the leaves, on a tape.
+/// A function of the leaves, recorded on a tape.
 using TapeFunction = std::function<Variable(Tape&, const std::vector<Variable>& leaves)>;
 
 struct GradientCheck {
-  /// Large where the function is linear in each leaf: there is no error of truncation then, and rounding counts less.
+  /// A large step suits functions that are linear in each leaf: they have no truncation error, and rounding counts
+  /// less.
   double step = 0.5;
-  double tolerance = 1e-4;  ///< of the largest gradient of the leaf
+  double tolerance = 1e-4;  ///< relative to the largest gradient of the leaf
 };
 
-/// One evaluation: `total` is the sum of the output's elements times fixed weights; with `mode` record, gradients of
-/// it.
+/// One evaluation. `total` is the sum of the output's elements times fixed weights; with `mode` record, its gradients
+/// are computed too.
 class TapeRun {
  public:
   TapeRun(Device& device, const std::vector<Leaf>& leaves, const TapeFunction& function, Tape::Mode mode)
@@ -64,7 +65,7 @@ class TapeRun {
   std::vector<Variable> variables_;
 };
 
-/// Compares backward with central differences, at up to 48 elements of every leaf.
+/// Compares the backward pass with central differences, at up to 48 elements of every leaf.
 inline void check_gradients(Device& device, std::vector<Leaf> leaves, const TapeFunction& function,
                             const GradientCheck& check = {}) {
   const TapeRun recorded(device, leaves, function, Tape::Mode::record);

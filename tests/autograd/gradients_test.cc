@@ -1,5 +1,5 @@
-// Every differentiable operation against central differences. Inputs keep their distance from the kinks of ReLU and of
-// the maximum, so that no step crosses one.
+// Every differentiable operation against central differences. Inputs keep a distance from the kinks of ReLU and
+// maximum, so that no step crosses one.
 
 #include <algorithm>
 
@@ -32,14 +32,14 @@ Leaf parameter(const Shape& shape, uint64_t tensor, Layout layout = Layout::plai
   return result;
 }
 
-/// A bias of +100, -100, ...: it alone decides on which side of zero the outputs of a channel lie.
+/// A bias of +100, -100, ...: it alone decides on which side of zero a channel's outputs are.
 Leaf deciding_bias(int64_t channels) {
   Leaf bias = parameter({channels}, 2);
   for (size_t c = 0; c < bias.values.size(); ++c) bias.values[c] = c % 2 == 0 ? 100.f : -100.f;
   return bias;
 }
 
-/// Elements at least 0.6 from zero and, each of its own value, 0.1 from each other.
+/// Distinct elements at least 0.6 from zero and 0.1 from each other.
 Leaf far_apart(const Shape& shape, Layout layout) {
   Leaf result = leaf(shape, 0, layout);
   std::vector<size_t> order(result.values.size());
@@ -52,7 +52,7 @@ Leaf far_apart(const Shape& shape, Layout layout) {
   return result;
 }
 
-/// For functions that aren't linear: a step of which the square is lost in the tolerance, while rounding isn't seen.
+/// For functions that aren't linear: the square of the step is within the tolerance, and rounding doesn't matter.
 constexpr GradientCheck kCurved{.step = 1e-2, .tolerance = 1e-3};
 
 class Gradients : public ::testing::TestWithParam<DeviceRow> {
@@ -230,7 +230,7 @@ TEST_P(Gradients, AValueThatIsUsedTwice) {
   });
 }
 
-/// As attention reads what a layer norm has made: in three linear layers, and in the sum behind it.
+/// Attention reads a layer norm's output like this: in three linear layers, and in the sum after it.
 TEST_P(Gradients, ALayerNormThatSeveralLinearLayersRead) {
   check_gradients(
       *device_,
@@ -246,7 +246,7 @@ TEST_P(Gradients, ALayerNormThatSeveralLinearLayersRead) {
 }
 
 TEST_P(Gradients, CrossEntropy) {
-  // The loss is summed inside, in double precision, so that small steps resolve.
+  // The operator sums the loss in double precision, so that small steps can be resolved.
   constexpr double kScale = 1.0 / 3, kStep = 1e-3;
   const ops::CrossEntropyOptions options{.scale = kScale, .label_smoothing = 0.2};
   const Leaf logits{.shape = {3, 5}, .values = Formula{.scale = 3}.values(15)};

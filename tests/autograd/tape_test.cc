@@ -1,4 +1,5 @@
-// The order of backward, the moment a parameter's gradient is complete, and what a tape keeps.
+// The order of the backward pass, the moment when a parameter's gradient is complete, and the tensors that a tape
+// keeps.
 
 #include "autograd/tape.h"
 
@@ -19,7 +20,7 @@ using namespace testing;
 
 class Tapes : public ::testing::Test {
  protected:
-  /// A 2 x 2 weight whose elements are `value`.
+  /// A 2 x 2 weight with `value` in all elements.
   Parameter& weight(const std::string& name, float value = 1) {
     parameters_.push_back(test_parameter(*device_, {2, 2}, std::vector<float>(4, value), Layout::plain, name));
     return parameters_.back();
@@ -31,7 +32,7 @@ class Tapes : public ::testing::Test {
     return autograd::linear(x, x.tape().use(parameter), Variable());
   }
   Tensor one() const { return tensor_of(*device_, {1}, {1}); }
-  /// Runs backward and returns the names of parameters in the order in which they were ready.
+  /// Runs the backward pass and returns the names of parameters in the order in which they were ready.
   std::vector<std::string> ready_order(Tape& tape, const Variable& output) const {
     std::vector<std::string> order;
     tape.backward(output, one(), [&](Parameter& parameter) { order.push_back(parameter.name()); });
@@ -61,7 +62,7 @@ TEST_F(Tapes, AParameterIsReadyOnceAfterItsFirstUseHasContributed) {
     if (&parameter == &shared) seen = values_of(parameter.gradient());
   });
   EXPECT_EQ(order, (std::vector<std::string>{"between", "shared"}));
-  // The later use contributes 4 to each element, the earlier one 4: both were in at the call.
+  // The later use contributes 4 to each element, and so does the earlier one: both had been added at the call.
   EXPECT_EQ(seen, std::vector<float>(4, 8));
 }
 
@@ -105,7 +106,7 @@ TEST_F(Tapes, GradientsOfTwoTapesAddUpUntilTheyAreForgotten) {
 TEST_F(Tapes, SumsOfGradientsLeaveSharedOnesAlone) {
   Tape tape(Tape::Mode::record);
   const Variable x = ones(tape, true), y = ones(tape, true);
-  // x + y passes one gradient to both, and to x three more are added.
+  // x + y passes one gradient to both, and three more are added to x.
   const Variable output = autograd::add(autograd::add(autograd::add(x, y), x), autograd::add(x, x));
   const Tensor gradient = tensor_of(*device_, {1, 2}, {1, 2});
   tape.backward(output, gradient);
@@ -134,7 +135,7 @@ TEST_F(Tapes, SavedValuesAreReleasedOnTheWay) {
   for (int layer = 0; layer < 4; ++layer) {
     output = autograd::relu(output);
     const Variable same = output;
-    // A marker between the layers that notes what is in use when backward comes by.
+    // A marker between the layers that notes the memory in use when the backward pass reaches it.
     output = tape.record(output.value(), {same}, [&in_use, &activations, same](const Tensor& gradient) {
       in_use.push_back(activations());
       same.add_gradient(gradient);
@@ -150,7 +151,7 @@ TEST_F(Tapes, SavedValuesAreReleasedOnTheWay) {
   EXPECT_LE(activations() - before, 4096);
 }
 
-/// `shared` is used three times, so that it matters in which order it is added to.
+/// `shared` is used three times, so the order of its additions matters.
 TEST_F(Tapes, WeightsMayGetTheirGradientsInAPassOfTheirOwn) {
   const auto gradients = [this](bool apart) {
     Parameter &shared = weight("shared", 0.3f), &between = weight("between", 0.7f);
@@ -170,8 +171,9 @@ TEST_F(Tapes, WeightsMayGetTheirGradientsInAPassOfTheirOwn) {
   EXPECT_EQ(gradients(true), gradients(false));
 }
 
-/// Both sides of an addition get one tensor: an operator that adds to it in its own pass finds it as it does in one
-/// walk, so that it computes the same, and what weights' gradients are yet to be computed from stays as it is.
+/// Both operands of an addition get the same gradient tensor. An operator that adds to it in its own pass finds the
+/// values that it finds in a single walk, so it computes the same. What gradients of weights are still to be computed
+/// from stays unchanged.
 TEST_F(Tapes, WhatIsKeptForWeightsIsNoOthersToChange) {
   const auto gradients = [this](bool apart) {
     Parameter &first = weight("first", 0.3f), &last = weight("last", 0.7f);
@@ -207,7 +209,7 @@ TEST_F(Tapes, WhatTheWeightsPassReadsIsReleasedOnItsWay) {
   Variable output = ones(tape, true);
   for (Parameter* of_layer : weights) {
     output = times(output, *of_layer);
-    // A marker that notes what is in use when the pass comes by, with the later layers behind it.
+    // A marker that notes the memory in use when the pass has gone through the later layers.
     output = tape.record(output.value(), {output}, [&, output = output.without_value()](const Tensor& gradient) {
       tape.in_weights_pass(gradient, [&](const Tensor&) { in_use.push_back(activations()); });
       output.add_gradient(gradient);
@@ -239,7 +241,7 @@ TEST_F(Tapes, ValuesThatNoBackwardReadsEndWithTheirLastUse) {
   EXPECT_EQ(values_of(x.gradient())[0], 5);
 }
 
-/// As many readers as there are, it gets two tensors at most.
+/// With any number of readers, the operator gets at most two tensors.
 TEST_F(Tapes, AnOperatorThatAddsUpGetsWhatTwoReadersGiveBack) {
   for (const size_t readers : {1u, 2u, 3u}) {
     SCOPED_TRACE(readers);
@@ -259,14 +261,14 @@ TEST_F(Tapes, AnOperatorThatAddsUpGetsWhatTwoReadersGiveBack) {
                                              }),
                        .gradient = one()});
     tape.backward(roots);
-    // The last reader comes first, and they are added up in that order: 3 and 2, then 1.
+    // The last reader comes first, and gradients are added in that order: 3 and 2, then 1.
     EXPECT_EQ(first, std::vector<float>{readers == 3 ? 5.f : static_cast<float>(readers)});
     EXPECT_EQ(second, readers == 1 ? std::vector<float>() : std::vector<float>{1});
   }
 }
 
-/// A value that begins a stage has the gradient that it has where the same tape has made it, by an operator that adds
-/// up or by one that doesn't: what its readers give back is added up in one order.
+/// A value that begins a stage has the same gradient as a value that the same tape has made, whether or not the
+/// operator that made it adds up: its readers' gradients are added in one order.
 TEST_F(Tapes, AddUpInOneOrderWhereverAValueBegins) {
   const std::vector<float> numbers = {0.3f, -1.7f, 2.9f, 0.05f};
   Parameter& a = weight("a", 0.37f);
@@ -294,7 +296,7 @@ TEST_F(Tapes, AddUpInOneOrderWhereverAValueBegins) {
   EXPECT_EQ(gradients[2], gradients[0]);
 }
 
-/// What a shortcut that widens gives back, beside other readers before and after it, to a value of whatever maker.
+/// The gradient of a widening shortcut, beside other readers before and after it, to a value of any kind.
 TEST_F(Tapes, AddTheFirstChannelsOfAWiderGradient) {
   const std::vector<float> shared = {1, 2, 3, 4}, wide = {10, 20, 30, 40, 50, 60};
   for (const bool sums : {false, true})
@@ -344,7 +346,7 @@ TEST_F(Tapes, AWiderGradientIsTakenWhereItIsAllThatCame) {
   EXPECT_EQ(values_of(x.take_sum()), (std::vector<float>{11, 22}));
   x.add_first_channels(wide(), Layout::plain);
   EXPECT_EQ(values_of(x.take_sum()), (std::vector<float>{1, 2}));
-  // To a value that nothing flows to, nothing is added.
+  // Nothing is added to a value that receives no gradient.
   const Variable none = tape.input(Tensor::zeros(*device_, {1, 2, 1, 1}));
   none.add_first_channels(wide(), Layout::plain);
   EXPECT_FALSE(none.gradient().defined());
@@ -376,7 +378,7 @@ TEST_F(Tapes, WhatIsComputedAgainIsNotKept) {
   }
 }
 
-/// Of a frozen layer nothing is kept that it could be computed from instead.
+/// Nothing is kept for a frozen layer that it could be computed again from.
 TEST_F(Tapes, WhatNoGradientFlowsToIsNotComputedAgain) {
   int times = 0;
   Tape tape(Tape::Mode::recompute);
@@ -404,7 +406,7 @@ TEST_F(Tapes, ThatForgetKeepNothing) {
     EXPECT_FALSE(value.requires_gradient());
     device_->allocator().reset_peak();
     for (int layer = 0; layer < 8; ++layer) value = autograd::relu(value);
-    // Two at a time: what a layer reads and what it makes.
+    // Two tensors at a time: a layer's input and its output.
     EXPECT_LE(device_->allocator().peak_bytes() - before, 2 * kElements * 4 + 4096);
     times(ones(tape), a);
   }

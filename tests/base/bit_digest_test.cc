@@ -15,7 +15,7 @@ std::vector<std::byte> bytes_of(size_t count) {
   return bytes;
 }
 
-/// And no two of them the same one.
+/// No two flipped bits give the same digest.
 TEST(BitDigest, EveryBitThatFlipsMakesAnotherOne) {
   for (const size_t count : {1u, 7u, 8u, 63u, 64u, 65u, 200u}) {
     std::vector<std::byte> bytes = bytes_of(count);

@@ -7,7 +7,7 @@
 namespace dptrain {
 namespace {
 
-/// RFC 3720, B.4, and the check value of the catalogues.
+/// The answers are from RFC 3720, B.4, and the check value of catalogs.
 TEST(Crc32c, GivesTheKnownAnswers) {
   EXPECT_EQ(crc32c(""), 0u);
   EXPECT_EQ(crc32c("123456789"), 0xe3069283u);

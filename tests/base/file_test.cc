@@ -1,4 +1,4 @@
-// Files are whole or absent, and failures are one sentence with the right exit code.
+// Files are complete or absent, and a failure is one sentence with the right exit code.
 
 #include "base/file.h"
 
@@ -45,7 +45,7 @@ TEST_F(Files, AreRefusedByTheirReason) {
   EXPECT_EQ(read_file(folder_.path() / "large", 101).size(), 101u);
 }
 
-/// Which nobody may ever open at its other end.
+/// The pipe's other end may never be opened.
 TEST_F(Files, APipeIsRefusedNotWaitedFor) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   testing::expect_error(ExitCode::io, {"result.json: expected a file, got a pipe"}, [&] { read_file(path_); });
@@ -123,7 +123,7 @@ TEST_F(Files, AFolderThatCannotBeReadIsSaid) {
   EXPECT_NO_THROW(require_readable_folder(folder_.path()));
   EXPECT_NO_THROW(require_readable_folder(folder_.path() / "absent"));
   EXPECT_NO_THROW(require_readable_folder(folder_.write("file", "x")));
-  // Whoever runs the tests may have the right to read everything; nobody gets through a loop.
+  // Whoever runs the tests may be allowed to read everything, but a loop of links can't be followed.
   fs::create_symlink("loop", folder_.path() / "loop");
   testing::expect_error(ExitCode::io, {"loop: could not read the folder: "},
                         [&] { require_readable_folder(folder_.path() / "loop"); });

@@ -21,11 +21,11 @@ TEST(HtmlText, Utf8StaysAndAllElseIsReplaced) {
   EXPECT_EQ(html_text(std::string("a\0b", 3)), std::string("a") + kUnknown + "b");
   for (const char* control : {"\x1b", "\x7f", "\r", "\xc2\x85"}) EXPECT_EQ(html_text(control), kUnknown);
   EXPECT_EQ(html_text("\xff<"), std::string(kUnknown) + "&lt;");
-  // Cut short, by another character or the end; and a byte that only goes on.
+  // Sequences cut short, by another character or the end; and a lone continuation byte.
   EXPECT_EQ(html_text("\xe6\x95<"), std::string(kUnknown) + kUnknown + "&lt;");
   EXPECT_EQ(html_text("\xf0\x9f\x98"), std::string(kUnknown) + kUnknown + kUnknown);
   EXPECT_EQ(html_text("\x80"), kUnknown);
-  // Longer than it need be, half of a pair, beyond the last character.
+  // An overlong form, half of a surrogate pair, and a value beyond the last character.
   for (const char* wrong : {"\xc0\xbc", "\xe0\x80\xbc", "\xf0\x80\x80\xbc", "\xed\xa0\x80", "\xf4\x90\x80\x80"})
     EXPECT_EQ(html_text(wrong).find_first_not_of(kUnknown), std::string::npos) << html_text(wrong);
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr int kDraws = 100'000;
 
 struct Moments {
-  double mean = 0, variance = 0, fourth = 0;  ///< the fourth central one over the variance's square
+  double mean = 0, variance = 0, fourth = 0;  ///< fourth: the central moment over the variance's square
 };
 
 Moments moments_of(const std::function<double(uint64_t)>& draw) {

@@ -1,4 +1,4 @@
-// Whose of several processes a line is.
+// Marks that tell which of several processes wrote a line.
 #include "base/line_mark.h"
 
 #include <gtest/gtest.h>

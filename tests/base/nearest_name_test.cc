@@ -1,4 +1,4 @@
-// Which name is offered for a mistyped one.
+// The name that is suggested for a mistyped one.
 
 #include "base/nearest_name.h"
 

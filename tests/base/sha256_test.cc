@@ -1,4 +1,4 @@
-// Known answers of FIPS 180-4's examples, whole and in pieces of every size around a block.
+// The known answers of FIPS 180-4's examples, whole and in pieces of every size around a block.
 
 #include "base/sha256.h"
 
@@ -29,7 +29,7 @@ TEST(Sha256, PiecesDoNotMatter) {
 }
 
 TEST(Sha256, LengthsAroundABlockDiffer) {
-  // 55, 56 and 64 bytes are where the padding takes another block.
+  // From 56 bytes on the padding takes another block, and 64 bytes fill a block.
   EXPECT_EQ(digest(std::string(55, 'a')), "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
   EXPECT_EQ(digest(std::string(56, 'a')), "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a");
   EXPECT_EQ(digest(std::string(64, 'a')), "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");

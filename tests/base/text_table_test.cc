@@ -55,12 +55,12 @@ TEST(TextTable, UnlikeCellsAreCutWhereTheyDiffer) {
             "b    none\n"
             "c    ~ctor: 44}, {of: [f~\n"
             "d    ~ctor: 3}]\n");
-  // Alike ones, and those of which one is the other's beginning, are cut as ever.
+  // Equal cells, and a cell that is the beginning of another, are cut as usual.
   EXPECT_EQ(text_table({{.header = "run", .cells = {"a", "b"}},
                         {.header = "x", .cells = {"0123456789abcdef", "0123456789abcdef"}, .left_aligned = true}},
                        15),
             "run  x\n  a  012345678~\n  b  012345678~\n");
-  // Whole characters: a mark, and an accented letter of two bytes in front of what differs.
+  // Only whole characters are cut: here a mark, and an accented letter of two bytes, precede the difference.
   EXPECT_EQ(text_table({{.header = "run", .cells = {"a", "b"}},
                         {.header = "x", .cells = {"0123456789é1", "0123456789é2"}, .left_aligned = true}},
                        12),
@@ -74,7 +74,7 @@ TEST(TextTable, NeverIsWiderThanAsked) {
 }
 
 TEST(TextTable, CountsColumnsOfATerminalNotCharacters) {
-  // Two columns each; the second name's accent is a mark of its own, which takes none.
+  // Two columns per character; the second name's accent is a combining mark, which takes none.
   EXPECT_EQ(text_table({{.header = "class", .cells = {"日本", "cafe\u0301"}, .left_aligned = true},
                         {.header = "recall", .cells = {"1.00", "0.50"}}},
                        80),

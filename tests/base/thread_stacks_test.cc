@@ -21,14 +21,14 @@ std::atomic<bool> is_turning = false;
 std::atomic<bool> is_over = false;
 std::atomic<bool> has_blocked = false;
 
-/// A thread that hangs while it computes: no call of the system's ends it.
+/// A thread that hangs while it computes: no system call ends it.
 [[gnu::noinline]] void turn_for_ever() {
   is_turning = true;
   while (!is_over) continue;
   is_turning = false;
 }
 
-/// Whatever stands before the thread in the text, up to the next one's.
+/// The paragraph of the text that contains these words: one thread's part.
 std::string paragraph_with(const std::string& text, const std::string& words) {
   const size_t at = text.find(words);
   if (at == std::string::npos) return {};
@@ -54,7 +54,7 @@ TEST_F(ThreadStacksTest, NameWhereEachThreadIs) {
   });
   while (!is_turning) std::this_thread::yield();
   std::string text;
-  // The other one may not have come to its wait yet.
+  // The other thread may not have reached its wait yet.
   for (const auto deadline = deadline_in(10); Clock::now() < deadline;) {
     text = describe_stacks(take_thread_stacks(5));
     if (text.find("pthread_cond_wait") != std::string::npos) break;
@@ -83,7 +83,7 @@ TEST_F(ThreadStacksTest, AThreadThatDoesNotAnswerIsWaitedForNoLonger) {
   });
   while (!has_blocked) std::this_thread::yield();
   const auto begun = Clock::now();
-  // Twice: what one hasn't had an answer to keeps the next one from nothing.
+  // Asks twice: an unanswered request must not affect the next one.
   const std::vector<ThreadStack> first = take_thread_stacks(0.2), second = take_thread_stacks(0.2);
   EXPECT_GE(seconds_since(begun), 0.4);
   is_over = true;

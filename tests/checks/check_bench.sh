@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/bench_speed.py --quick measures dptrain's own rows of LeNet, in every precision, beside peers that only say figures, and
-# tells which of them it tried again and which it doesn't measure: those that fail twice in a row or aren't installed.
+# scripts/bench_speed.py --quick measures dptrain's own rows of LeNet in every precision, beside stand-ins for peers that only print
+# figures. It reports which peers it tried again, and which it doesn't measure because they fail twice in a row or aren't installed.
 #
 # Usage: tests/checks/check_bench.sh ROOT BUILD_FOLDER
 # Prints a sentence for each violation; exits 1 if there is one, 77 without python3.
@@ -10,8 +10,8 @@ command -v python3 > /dev/null || { echo "python3, which scripts/bench_speed.py 
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# In PyTorch's place a program that fails the first time compiled in fp32, from the second time on as two processes in bf16, and as
-# two in fp32 always.
+# This program takes the place of PyTorch. It fails the first time compiled in fp32, from the second time on as two processes in
+# bf16, and always as two processes in fp32.
 mkdir -p "$folder/torch/bin"
 cat > "$folder/torch/bin/python" << END
 #!/usr/bin/env bash
@@ -25,7 +25,7 @@ esac
 echo '{"samples_per_s": 100, "memory_mb": 50, "start_mb": 10, "peer": "PyTorch in name"}'
 END
 chmod +x "$folder/torch/bin/python"
-# Other tests run beside this one: nothing is too disturbed.
+# Other tests run at the same time, so no measurement counts as too disturbed.
 if ! python3 -B "$root/scripts/bench_speed.py" --quick --only lenet --rounds 2 --disturbed 1 --binary "$build/dptrain" \
   --environments "$folder" -o "$folder/speed" > "$folder/out.json" 2> "$folder/err"; then
   echo "scripts/bench_speed.py --quick failed: $(tail -n 1 "$folder/err")"
@@ -68,13 +68,13 @@ expect(again == [{"pytorch_fast fp32": failed}, {}], f"tried again are {again}")
 expect_lines((folder / "speed.md").read_text(),
              ("| lenet, batch 256 | fp32 |", f"- pytorch_ddp bf16 of lenet: {failed}; tried again",
               f"- pytorch_fast fp32 of lenet: tried again in 1 of 2 rounds: {failed}"))
-# Precisions in which peers take too long can be left out, dptrain's are measured all the same.
+# Precisions in which peers take too long can be left out; dptrain's rows are measured all the same.
 fp32_peers = contestants("lenet", CASES["lenet"], argparse.Namespace(peers=PEERS, peer_precisions=["fp32"]))
 expect({name for name, precision, _ in fp32_peers if precision == "bf16"} == {"single", "ddp"}, f"it measures {sorted(fp32_peers)}")
 expect({name for name, precision, _ in fp32_peers if precision == "fp32"} == {"single", "ddp", *PEERS}, f"it measures {sorted(fp32_peers)}")
 expect("- peers in bf16: left out by --peer-precisions" in bench_speed.document(dict(report, peer_precisions=["fp32"])),
        "precisions that are left out aren't told of")
-# Where others always disturb, the other models' figures are kept.
+# If other programs always disturb a measurement, the other models' figures are kept.
 bench_speed.contestants = lambda *_: {("single", "fp32", False): lambda: dict(samples_per_s=1)}
 with contextlib.redirect_stderr(io.StringIO()):
     lacking = bench_speed.measure("lenet", argparse.Namespace(rounds=2, disturbed=-1))

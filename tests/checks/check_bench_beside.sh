@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/bench_pipelines.py and bench_sharding.py put dptrain's ways beside PyTorch's of the same kind and beside its best of all, and
-# say what they couldn't measure. What is measured is made up: programs in the places of dptrain and of PyTorch's Python say it.
+# scripts/bench_pipelines.py and bench_sharding.py compare dptrain's strategies with PyTorch's of the same kind and with PyTorch's
+# best, and report what they couldn't measure. The figures are made up: stand-ins for dptrain and for PyTorch's Python print them.
 #
 # Usage: tests/checks/check_bench_beside.sh ROOT
 # Prints a sentence for each violation; exits 1 if there is one, 77 without python3.
@@ -11,7 +11,7 @@ command -v python3 > /dev/null || { echo "python3, which the scripts run in, is 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/torch/bin"
-# zero_bubble makes 150 samples/s, fsdp 80, the others 100.
+# zero_bubble makes 150 samples/s, fsdp 80, and all others 100.
 cat > "$folder/dptrain" << 'END_OF_PROGRAM'
 #!/usr/bin/env bash
 if [[ $1 == --version ]]; then echo "dptrain made-up"; exit 0; fi
@@ -27,7 +27,7 @@ grep -q '"stages": \[3, 2, 2, 3\]' "$2" && cut=4 || cut=2
 [[ $cut == 2 || $(< "$2") == *interleaved* ]] || exit 70
 for _ in 1 2 3; do echo "{\"train\": {\"samples_per_s\": $speed}}"; done
 END_OF_PROGRAM
-# PyTorch makes 40, of gpipe 50, of sharded optimizers 60; compiled it fails.
+# PyTorch makes 40 samples/s, with gpipe 50, with sharded optimizers 60; compiled it fails.
 cat > "$folder/torch/bin/python" << 'END_OF_PROGRAM'
 #!/usr/bin/env bash
 if [[ $1 == -c ]]; then exit 0; fi
@@ -40,12 +40,12 @@ END_OF_PROGRAM
 chmod +x "$folder/dptrain" "$folder/torch/bin/python"
 
 bad=0
-# measured SCRIPT ARGUMENTS: it writes its report.
+# measured SCRIPT ARGUMENTS: the script must write its report.
 measured() {
   python3 -B "$root/scripts/$1" --environments "$folder" --binary "$folder/dptrain" --rounds 1 --disturbed 1 -o "$folder/report" \
     "${@:2}" > "$folder/out" 2> "$folder/err" || { echo "scripts/$1 ended with $?: $(tail -n 1 "$folder/err")"; bad=1; }
 }
-# row TEXT: the table has it.
+# row TEXT: the table must contain the text.
 row() {
   grep -qF "$1" "$folder/report.md" || { echo "the report has no '$1', but $(grep -F '| `' "$folder/report.md")"; bad=1; }
 }

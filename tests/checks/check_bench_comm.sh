@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/bench_comm.py --assert exits with 1 and a sentence with the figures where the all-reduce takes more than twice as long as a
-# memcpy, else with 0. What is measured is made up: a program in dptrain's place says it.
+# scripts/bench_comm.py --assert exits with code 1 and a sentence with the figures if the all-reduce takes more than twice as long
+# as a memcpy, and with code 0 otherwise. The figures are made up: a stand-in for dptrain prints them.
 #
 # Usage: tests/checks/check_bench_comm.sh ROOT
 # Prints a sentence for each violation; exits 1 if there is one, 77 without python3.
@@ -10,7 +10,7 @@ command -v python3 > /dev/null || { echo "python3, which scripts/bench_comm.py r
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# Twice as long as a memcpy over two ranks; over four as long as SECONDS_OF_FOUR says.
+# Over two ranks the all-reduce takes twice as long as a memcpy; over four it takes SECONDS_OF_FOUR.
 cat > "$folder/dptrain" << 'END_OF_PROGRAM'
 #!/usr/bin/env bash
 if [[ $1 == --version ]]; then echo "dptrain made-up"; exit 0; fi

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# scripts/bench_faults.py injures trainings and sees them go on; writes what it prints; and says so where a training is amiss.
+# scripts/bench_faults.py injects faults into runs and sees them recover. It writes what it prints, and reports a run that is wrong.
 #
 # Usage: tests/checks/check_bench_faults.sh ROOT BUILD_FOLDER
-# Prints a sentence for each violation; exits 1 if there is one, 77 where this machine can't have the hosts, which is one where the
-# variable DPTRAIN_NEEDS_HOSTS is set.
+# Prints a sentence for each violation; exits 1 if there is one, 77 if this machine can't have the hosts. With the variable
+# DPTRAIN_NEEDS_HOSTS set, their absence is a violation.
 set -euo pipefail
 root=${1:?check_bench_faults: needs the root folder of the tree} build=${2:?check_bench_faults: needs the build folder}
 
@@ -13,7 +13,8 @@ trap 'rm -rf "$folder"' EXIT
 source "$root/tests/checks/hosts_needed.sh"
 needs_hosts bench_faults.py "$root" "$folder"
 
-# Other tests run beside this one, which may take longer than an idle machine does: what is asserted here is that all is told.
+# Other tests run at the same time, so times may exceed those of an idle machine. The check asserts only that everything is
+# reported.
 bench() {
   python3 -B "$root/scripts/bench_faults.py" --without-peers --trials 1 --binary "$build/dptrain" "$@" > "$folder/out" 2> "$folder/err"
 }
@@ -46,14 +47,14 @@ for change, said in (({}, []), (dict(over_s=None), ["hung"]), (dict(left=2), ["l
                      (dict(exit=137, begun=False, records=0, detected_s=None), ["ended with 137"])):
     found = list(bench_faults.defects("kill_store", {**whole, **change}))
     expect(found == said, f"of {change} it says {found}")
-# Before all of several hosts have joined.
+# The fault happens before all processes of several hosts have joined.
 for change in (dict(exit=143, begun=False, records=0, detected_s=None), dict(exit=69, begun=False, detected_s=60)):
     found = list(bench_faults.defects("cut", {**whole, **change}))
     expect(found == [], f"of {change} in a cut it says {found}")
 expect_lines((folder / "faults.md").read_text(),
              ("| kill -9 of a worker, the server or the scheduler, key-value store | dptrain | 1 |",
               "| kill -9 of a process, two hosts | dptrain | 1 |"))
-# Trials that are always over before their moment don't go on for ever.
+# Trials that always end before their fault must not be repeated forever.
 bench_faults.Dptrain, bench_faults.trial = (lambda *_: argparse.Namespace(seconds=1)), (lambda *_: None)
 try:
     bench_faults.measure(argparse.Namespace(faults={"kill": 1}, seed=1, without_peers=True), "", folder)

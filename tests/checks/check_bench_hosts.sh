@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# scripts/bench_hosts.py --quick measures all ways over two slowed hosts beside a peer that only says figures, writes what it prints,
-# and with --assert ends with 1 where that peer is too fast.
+# scripts/bench_hosts.py --quick measures all strategies over two slowed hosts, beside a stand-in for a peer that only prints
+# figures. It writes what it prints, and with --assert it exits with code 1 if that peer is too fast.
 #
 # Usage: tests/checks/check_bench_hosts.sh ROOT BUILD_FOLDER
-# Prints a sentence for each violation; exits 1 if there is one, 77 where this machine can't have the hosts, which is one where the
-# variable DPTRAIN_NEEDS_HOSTS is set.
+# Prints a sentence for each violation; exits 1 if there is one, 77 if this machine can't have the hosts. With the variable
+# DPTRAIN_NEEDS_HOSTS set, their absence is a violation.
 set -euo pipefail
 root=${1:?check_bench_hosts: needs the root folder of the tree} build=${2:?check_bench_hosts: needs the build folder}
 
@@ -14,7 +14,7 @@ trap 'rm -rf "$folder"' EXIT
 source "$root/tests/checks/hosts_needed.sh"
 needs_hosts bench_hosts.py "$root" "$folder"
 
-# In PyTorch's place a program that makes a million steps a second.
+# This program takes the place of PyTorch, and makes a million steps per second.
 mkdir -p "$folder/torch/bin"
 cat > "$folder/torch/bin/python" << END
 #!/usr/bin/env bash
@@ -22,7 +22,7 @@ echo '{"samples_per_s": 256e6, "peer": "PyTorch in name"}'
 END
 chmod +x "$folder/torch/bin/python"
 
-# Other tests run beside this one: nothing is too disturbed.
+# Other tests run at the same time, so no measurement counts as too disturbed.
 status=0
 python3 -B "$root/scripts/bench_hosts.py" --quick --models lenet --rates 1gbit --rounds 1 --disturbed 1 --binary "$build/dptrain" \
   --environments "$folder" --assert -o "$folder/hosts" > "$folder/out" 2> "$folder/err" || status=$?

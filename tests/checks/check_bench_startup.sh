@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# scripts/bench_startup.sh says the median of short runs and the machine, refuses what it can't take, and ends as a run ends that fails.
+# scripts/bench_startup.sh prints the median of short runs and the machine, refuses wrong arguments, and exits with the code of a
+# run that fails.
 #
 # Usage: tests/checks/check_bench_startup.sh ROOT BUILD_FOLDER
 # Prints a sentence for each violation; exits 1 if there is one.
 set -euo pipefail
 root=${1:?check_bench_startup: needs the root folder of the tree} build=${2:?check_bench_startup: needs the build folder}
 bad=0
-# ended CODE PATTERN ARGUMENT...: one line of output, as the pattern says.
+# ended CODE PATTERN ARGUMENT...: exits with this code and prints one line that matches the pattern.
 ended() {
   local said status=0
   said=$(DPTRAIN_BINARY=$build/dptrain "$root/scripts/bench_startup.sh" "${@:3}" 2>&1) || status=$?

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every check fires: a small tree that satisfies them all, then the same tree with one rule broken at a time.
+# Every check fires: the checks run on a small tree that satisfies them all, then on the same tree with one broken rule at a time.
 #
 # Usage: tests/checks/check_checks.sh ROOT
 # Prints a sentence for each check that let its violation pass; exits 1 if there is one.
@@ -40,14 +40,14 @@ endforeach()
 END
 }
 
-# passes CHECK: the tree as it stands has nothing to report. Without clang-format its check is skipped.
+# passes CHECK: the check has nothing to report about the current tree. Without clang-format its check is skipped.
 passes() {
   local said status=0
   said=$("$checks/check_$1.sh" "$tree" 2>&1) || status=$?
   ((status == 0 || status == 77)) || { echo "check_$1 complains of a clean tree: $said"; bad=1; }
 }
 
-# fires CHECK PATTERN: the tree as it stands is refused with words that match the pattern; it is clean again afterwards.
+# fires CHECK PATTERN: the check refuses the current tree with words that match the pattern. Afterward the tree is clean again.
 fires() {
   local said status=0
   said=$("$checks/check_$1.sh" "$tree" 2>&1) || status=$?

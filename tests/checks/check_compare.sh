@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# docs/ci.md has one command for a shell and for a job of GitHub Actions: as it stands there it ends with 0 and leaves what the job
-# then reads.
+# docs/ci.md has one command for a shell and for a job of GitHub Actions. As written there, it exits with code 0 and leaves the
+# files that the job then reads.
 #
 # Usage: tests/checks/check_compare.sh ROOT BUILD_FOLDER
 # Prints a sentence for each violation; exits 1 if there is one.
@@ -9,7 +9,7 @@ root=$(cd "${1:?check_compare: needs the root folder of the tree}" && pwd)
 build=$(cd "${2:?check_compare: needs the build folder}" && pwd)
 page=$root/docs/ci.md
 
-# Each on one line, however the page breaks it: up to the end of the block of code or the job's next step.
+# Each command on one line, however the page breaks it: up to the end of the code block, or of the job's step.
 mapfile -t commands < <(awk '/^ *build\/dptrain compare / { taken = 1 }
   taken && /^(```| *- )/ { taken = 0; printf "\n" }
   taken { sub(/\\$/, ""); printf "%s ", $0 }' "$page" | tr -s ' ' | sed 's/^ //')

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tree configures with no optional part, and a part that is insisted on and absent is refused by the option's name.
+# The tree configures with no optional part. If a part is required but missing, the error names its option.
 #
 # Usage: tests/checks/check_configure.sh ROOT
 # Prints a sentence for each violation; exits 1 if there is one.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Which weights scripts/convert_pytorch.py takes of a run, without PyTorch: its modules are empty ones.
+# Which weights of a run scripts/convert_pytorch.py chooses. The check needs no PyTorch: the script's modules are empty ones.
 #
 # Usage: tests/checks/check_convert.sh ROOT
 # Prints a sentence for each violation; exits 1 if there is one, 77 without python3.
@@ -9,7 +9,8 @@ command -v python3 > /dev/null || { echo "python3, which scripts/convert_pytorch
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# A run with two checkpoints, what a killed process left beside them, what was put aside, and one without a manifest.
+# A run with two complete checkpoints, one that a killed process left unfinished, one that was set aside, and one without a
+# manifest.
 for step in step-000009 step-1000000 step-1000001.tmp-7 step-2000000.aside step-3000000; do
   mkdir -p "$folder/run/checkpoints/$step"
   touch "$folder/run/checkpoints/$step/"{manifest.json,model.safetensors}

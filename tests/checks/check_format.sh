@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every source file stands as clang-format 14 writes it; other versions break some lines elsewhere.
+# Every source file is formatted as clang-format 14 does it; other versions break some lines differently.
 #
 # Usage: tests/checks/check_format.sh ROOT
-# Prints clang-format's complaints; exits 1 if there is one, 77 where that clang-format is not installed.
+# Prints clang-format's complaints; exits 1 if there is one, 77 if that clang-format is not installed.
 set -euo pipefail
 cd "${1:?check_format: needs the root folder of the tree}"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What scripts/gpu_check.sh says and writes, on any machine: its build is a stub that has a GPU or none, and one test program.
+# What scripts/gpu_check.sh prints and writes, on any machine. Its build is a stub with or without a GPU, and with one test program.
 #
 # Usage: tests/checks/check_gpu_scripts.sh ROOT
 # Prints a sentence for each violation; exits 1 if there is one, 77 without python3.
@@ -19,7 +19,7 @@ case "$*" in
     sleep "$TAKES_S"
     echo 'dptrain 0.0.0 (abc)'
     cublaslt=
-    # Opened by its name, and not linked to.
+    # Opened by its name, and not linked.
     if [ -n "$CUBLASLT_OF" ]; then
       cublaslt=', cuBLASLt (not found)'
       for one in $(echo "$LD_LIBRARY_PATH" | tr : ' '); do [ ! -e "$one/libcublasLt.so.$CUBLASLT_OF" ] || cublaslt=', cuBLASLt 1'; done
@@ -40,8 +40,8 @@ case "$*" in
 esac
 echo "{\"cuda\": $GPUS, \"cuda_absence\": \"there is no driver\"}"
 END
-# A test on the GPU that passes or is skipped, one on the CPU that is skipped, and one that needs two GPUs. Where $CRASHES is
-# set, the first one ends the program.
+# A GPU test that passes or is skipped, a CPU test that is skipped, and a test that needs two GPUs. If $CRASHES is set, the first
+# test ends the program.
 cat > "$folder/build/tests/ops_test" << 'END'
 #!/bin/sh
 case "$*" in
@@ -76,7 +76,7 @@ while [ "${1##*_test}" = "$1" ] || [ "${1##*/}" = "$1" ]; do shift; done
 [ -z "$SAYS" ] || echo "$SAYS"
 echo "========= ERROR SUMMARY: $ERRORS errors"
 END
-# A python3 with PyTorch, which steps slower eagerly.
+# A python3 with PyTorch, whose eager steps are slower.
 cat > "$folder/tools/python-with-torch" << 'END'
 #!/bin/sh
 [ "$1" != -c ] || exit 0
@@ -93,7 +93,7 @@ export TRAINING=
 PATH=$folder/tools:$PATH
 results=$folder/results/gpu-nvidia-test-9
 
-# expect CODE SENTENCE SCRIPT ARGUMENT...: exits with the code and says the sentence somewhere.
+# expect CODE SENTENCE SCRIPT ARGUMENT...: the script exits with the code and prints the sentence.
 expect() {
   local code=$1 sentence=$2 said status=0
   said=$("scripts/$3.sh" "${@:4}" 2>&1) || status=$?
@@ -118,14 +118,14 @@ expect 66 "has no dptrain or no tests" gpu_bundle --build "$folder/tools" --out 
 check 71 "no GPU: there is no driver; run this where nvidia-smi lists one" test
 check 0 "$PWD" run printenv DPTRAIN_SOURCE_DIR
 
-# A bundle is unpacked once, and not where it lies.
+# A bundle is unpacked once, and into another folder than its own.
 mkdir "$folder/bundle" "$folder/unpacked"
 tar -C "$folder/build" -c . | xz > "$folder/bundle/bundle.tar.xz"
 TMPDIR=$folder/unpacked expect 71 "no GPU: there is no driver" gpu_check --build "$folder/bundle" test
 TMPDIR=$folder/unpacked expect 0 "dptrain 0.0.0" gpu_check --build "$folder/bundle" run dptrain --version
 [[ $(ls "$folder/bundle") == bundle.tar.xz && $(ls "$folder/unpacked") == dptrain-bundle-* ]] ||
   { echo "gpu_check: a bundle is to be unpacked once, and not where it lies: $(ls "$folder/bundle" "$folder/unpacked")"; bad=1; }
-# Of other sources than the checkout's, it isn't taken.
+# A bundle of other sources than the checkout's is refused.
 sha256sum README.md > "$folder/bundle/SOURCES"
 TMPDIR=$folder/unpacked expect 0 "dptrain 0.0.0" gpu_check --build "$folder/bundle" run dptrain --version
 echo "$(printf '0%.0s' {1..64})  README.md" > "$folder/bundle/SOURCES"
@@ -134,7 +134,7 @@ rm "$folder/bundle/SOURCES"
 echo damaged > "$folder/bundle/bundle.tar.xz"
 TMPDIR=$folder/unpacked expect 74 "can't be unpacked" gpu_check --build "$folder/bundle" test
 
-# What dptrain opens itself is looked for where the others are.
+# Libraries that dptrain opens itself are searched for where the linked ones are.
 mkdir -p "$folder/site-packages/nvidia/cublas/lib"
 touch "$folder/site-packages/nvidia/cublas/lib/libcublasLt.so.98"
 export PYTHONPATH=$folder/site-packages
@@ -149,28 +149,28 @@ export GPUS='[{"name": "NVIDIA Test 9"}]'
 check 0 "ok      ops_test: 1 passed (1 on a GPU), 0 failed, 1 skipped" --out "$folder/results" test
 check 0 "ok      ops_test (no GPU): 0 passed (0 on a GPU), 0 failed, 1 skipped" --out "$folder/results" test
 check 0 "passed; wrote $results.json" --out "$folder/results" sanitize
-# Both calls are in the one document, beside what nobody measured.
+# Both calls are in one document, which also lists what wasn't measured.
 written "Driver 580.1, CUDA 13.0"
 written "| ops_test | 1 | 1 | 0 | 1 | 0 |"
 written "ops_test: \`Add.Meets/cuda_two\` skipped: needs 2 GPUs, there are 1"
 written "| racecheck ops_test |"
 for row in "resnet18 | 512" "pyramidnet | 240" "pyramidnet | 768" "bert | 200"; do written "| $row | bf16 | not measured yet |"; done
 RESULT=SKIPPED check 1 "Add.Adds/cuda_f32: skipped: no row cuda_f32: why" --out "$folder/results" test
-# What a crash has kept from running runs in a new process.
+# Tests that a crash has prevented run in a new process.
 CRASHES=1 check 1 "0 passed (0 on a GPU), 1 failed, 1 skipped, 0 not run" --out "$folder/results" --cuda-only test
 CRASHES=1 check 1 "Add.Adds/cuda_f32: ended with 9 | a.h:1: Skipped" --out "$folder/results" --logs "$folder/logs" --cuda-only test
 grep -qF "ended with 9" "$folder/logs/ops-test.log" || { echo "gpu_check: --logs has nothing of a crash"; bad=1; }
-# A program that can't tell its tests has failed, and the others run.
+# A program that can't list its tests counts as failed, and the others run.
 printf '#!/bin/sh\necho "no libcudnn" >&2; exit 9\n' > "$folder/build/tests/broken_test"
 chmod +x "$folder/build/tests/broken_test"
 check 1 "broken_test: 0 passed (0 on a GPU), 1 failed" --out "$folder/results" --cuda-only test
 check 1 "no test: could not list its tests: no libcudnn" --out "$folder/results" --cuda-only test
 check 1 "ok      ops_test: 1 passed" --out "$folder/results" --cuda-only test
 rm "$folder/build/tests/broken_test"
-# What there is no time for has failed, too.
+# A test for which no time is left counts as failed, too.
 check 1 "any test: not begun before the limit" --out "$folder/results" --limit-s 1 --cuda-only test
 TAKES_S=1 check 1 "nothing is left of --total-s 1" --out "$folder/results" --total-s 1 test sanitize
-# Whoever ends it early keeps what has run, and no program goes on.
+# If the script is ended early, finished results are kept, and no program keeps running.
 mkdir -p "$folder/slow/tests"
 cp "$folder/build/dptrain" "$folder/slow"
 cat > "$folder/slow/tests/ops_test" << 'END'
@@ -187,7 +187,8 @@ chmod +x "$folder/slow/tests/ops_test"
 mkdir "$folder/work"
 TMPDIR=$folder/work setsid scripts/gpu_check.sh --build "$folder/slow" --out "$folder/slow" --jobs 2 test > /dev/null 2>&1 &
 check=$!
-# Ended once it has noted the one that is through; as timeout ends it, which tells it first, and then it and its children.
+# The script is ended once it has recorded the finished test. As timeout does, the signal goes to the script first, and then to it
+# and its children.
 for _ in {1..600}; do
   ! grep -qs '"passed": 1' "$folder"/work/*/test.json && kill -0 "$check" 2> /dev/null || break
   sleep 0.1
@@ -203,10 +204,10 @@ ERRORS=2 check 1 "FAILED  memcheck ops_test" --out "$folder/results" sanitize
 ERRORS=2 check 1 "FAILED  memcheck of libraries ops_test" --out "$folder/results" sanitize
 SAYS='========= Internal Sanitizer Error: out of memory' check 1 "FAILED  racecheck ops_test" --out "$folder/results" sanitize
 SAYS='========= Internal Sanitizer Error: out of memory' check 1 "Internal Sanitizer Error" --out "$folder/results" sanitize
-# Where neither trains: dptrain's row has failed, and PyTorch's wasn't measured.
+# If neither trains, dptrain's row has failed, and PyTorch's wasn't measured.
 check 1 "has no torch" --out "$folder/results" --python /bin/false bench lenet
 written 'lenet fp32: dptrain failed: `dptrain: no training here`'
-# Where both train: the same model and batch, and what the row is to reach beside what it reaches.
+# If both train, they have the same model and batch, and the row shows its target beside its result.
 export TRAINING=$folder/training
 check 0 "passed; wrote" --out "$folder/results" --python python-with-torch --rounds 2 --logs "$folder/logs" \
   bench bert bench pyramidnet-768

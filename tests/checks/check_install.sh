@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build into a temporary folder, moves the folder, and uses what lies there: the binary finds the configurations and
-# data sets beside itself.
+# Installs a build into a temporary folder, moves the folder, and uses it there: the program finds the configurations and data sets
+# beside itself.
 #
 # Usage: tests/checks/check_install.sh BUILD_FOLDER
 set -euo pipefail

@@ -6,8 +6,7 @@
 set -euo pipefail
 cd "${1:?check_layers: needs the root folder of the tree}"
 
-# The floors from bottom to top. Folders of one line stand beside each other and don't see each other, but the
-# optimizers may see the modules.
+# The floors from bottom to top. Folders on one line don't include each other, except that the optimizers may include the modules.
 floors='
 base
 config
@@ -26,7 +25,7 @@ includes=$(grep -rnE --include='*.h' --include='*.cc' --include='*.cu' --include
 
 {
   sed 's/^/floors /' <<< "$floors"
-  # One line a dptrain_floor(NAME FLOORS ... [VENDOR ...]), also where it is written over several.
+  # One line for each dptrain_floor(NAME FLOORS ... [VENDOR ...]), also if it is written over several lines.
   sed 's/#.*//' lib/CMakeLists.txt | tr '\n' ' ' | grep -oE 'dptrain_floor\([^)]*\)' | sed 's/dptrain_floor(/declared /; s/)//'
   sed 's/^/include /' <<< "$includes"
 } | awk '

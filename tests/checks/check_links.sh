@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Links in the documents lead somewhere: a relative link's file is there, and its #anchor is one of that file's headings.
+# Links in the documents are valid: a relative link's file exists, and its #anchor is one of that file's headings.
 #
 # Usage: tests/checks/check_links.sh ROOT
 # Prints FILE:LINE: sentence for each violation; exits 1 if there is one.
@@ -9,8 +9,8 @@ cd "${1:?check_links: needs the root folder of the tree}"
 pages=$(find . -name '*.md' -not -path './.git/*' -not -path './build*' -not -path './runs/*' | sort)
 [[ -n $pages ]] || exit 0
 
-# Two passes over all pages: the first one collects anchors, as GitHub makes them of headings, the second one follows links.
-# Blocks of code have neither.
+# Two passes over all pages: the first one collects anchors, as GitHub makes them from headings, and the second one follows links.
+# Code blocks are skipped.
 # shellcheck disable=SC2086
 awk '
   FNR == 1 { page = FILENAME; sub(/^\.\//, "", page); in_code = 0; pass = page in seen ? 2 : 1; seen[page] = 1 }
@@ -51,7 +51,7 @@ awk '
     }
   }
 
-  # a/../b as b
+  # rewrites a/../b as b
   function plain(path) {
     gsub(/\/\.\//, "/", path)
     sub(/^(\.\/)+/, "", path)

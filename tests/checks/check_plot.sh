@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# scripts/plot_runs.py reads runs as they are written, half a line at the end left out, and names them by what they differ in; where
-# matplotlib is there it draws them, again and again with --watch, else it says what is missing.
+# scripts/plot_runs.py reads runs while they are being written, leaves out an incomplete last line, and names runs by their
+# differences. With matplotlib it draws them, repeatedly with --watch; without matplotlib it says what is missing.
 #
 # Usage: tests/checks/check_plot.sh ROOT
 # Prints a sentence for each violation; exits 1 if there is one, 77 without python3 or without matplotlib.
 set -euo pipefail
 root=${1:?check_plot: needs the root folder of the tree}
 command -v python3 > /dev/null || { echo "python3, which scripts/plot_runs.py runs in, is not installed"; exit 77; }
-# Debian's matplotlib is for Debian's Python, which need not be the first of the path.
+# Debian's matplotlib is for Debian's Python, which needn't be the first in PATH.
 python=python3
 if ! python3 -c 'import matplotlib' 2> /dev/null && /usr/bin/python3 -c 'import matplotlib' 2> /dev/null; then
   python=/usr/bin/python3
@@ -50,7 +50,7 @@ for sentence in bad:
 sys.exit(bool(bad))
 END_OF_PYTHON
 
-# ended CODE WORDS ARGUMENT...: ends with that code and one sentence with the words.
+# ended CODE WORDS ARGUMENT...: exits with that code and prints one sentence with the words.
 ended() {
   local said status=0
   said=$("$python" -B "$root/scripts/plot_runs.py" "${@:3}" 2>&1) || status=$?
@@ -71,7 +71,7 @@ ended 0 "2 runs" "$folder/runs" -o "$folder/curves.svg"
 ended 0 "2 runs" "$folder/runs" "$folder/runs" -o "$folder/curves.svg"  # each once
 grep -q '</svg>' "$folder/curves.svg" || { echo "scripts/plot_runs.py: its picture is no whole SVG"; exit 1; }
 
-# Of more runs than the legend names it says so.
+# With more runs than the legend names, it says so.
 for number in {1..13}; do
   mkdir -p "$folder/many/$number"
   printf 'name: many\nseed: %s\n' "$number" > "$folder/many/$number/config.yaml"
@@ -80,8 +80,8 @@ said=$("$python" -B "$root/scripts/plot_runs.py" "$folder/many" -o "$folder/many
 [[ $said == *"13 runs: the legend has the names of at most 12"* ]] || { echo "scripts/plot_runs.py: of 13 runs it says '$said'"; exit 1; }
 rm -r "$folder/many"
 
-# What is drawn: two panels, in each the training and the test curve of every run, without the points that an epoch doesn't have: it
-# wasn't tested, or its loss isn't finite.
+# The drawing has two panels, each with the training and the test curve of every run. A point is missing if its epoch wasn't tested,
+# or if its loss isn't finite.
 "$python" -B - "$root/scripts" "$folder" << 'END_OF_PYTHON'
 import json
 import pathlib
@@ -102,7 +102,7 @@ def kept_subplots(*arguments, **options):
 
 
 matplotlib.pyplot.subplots = kept_subplots
-# By run, of each epoch loss and accuracy in training, validation and test; a run without a validation has none in its lines.
+# For each run, every epoch's loss and accuracy in training, validation and test; a run without validation has no such values.
 passes = {"a": [((1.5, 0.5), (1.0, 0.625), (1.25, 0.625)), ((1.0, 0.75), (1.5, 0.5), None), ((0.75, 0.8125), (0.5, 0.75), (0.5, 0.875))],
           "b": [((3.0, 0.125), None, (2.0, 0.25)), ((None, 0.1875), None, (None, 0.3125))]}
 folder, bad = pathlib.Path(sys.argv[2]) / "drawn", []
@@ -154,7 +154,7 @@ PYTHONCOERCECLOCALE=0 PYTHONUTF8=0 LC_ALL=C ended 0 "2 runs" "$folder/umlaut" -o
 printf 'name: \xfc\n' >> "$folder/umlaut/a/config.yaml"
 ended 65 "config.yaml: expected a configuration in UTF-8" "$folder/umlaut" -o "$folder/curves.svg"
 
-# watched CONDITION...: waits until the command succeeds; what it waits for comes within seconds.
+# watched CONDITION...: waits until the command succeeds, for some seconds at most.
 watched() {
   local deadline=$((SECONDS + 120))
   until "$@"; do
@@ -166,7 +166,7 @@ watched() {
   done
 }
 picture_differs() { [[ -s $folder/live.svg ]] && ! cmp -s "$folder/live.svg" "$folder/before.svg"; }
-# Jobs of their own have SIGINT as from a keyboard.
+# As separate jobs they get SIGINT as from a keyboard.
 set -m
 watcher=
 trap '[[ -z $watcher ]] || kill -9 "$watcher" 2> /dev/null || true; rm -rf "$folder"' EXIT
@@ -176,7 +176,7 @@ watch() {
   watcher=$!
   watched picture_differs
 }
-# expect_ended CODE WORDS: one sentence, a whole picture, and nothing half drawn beside it.
+# expect_ended CODE WORDS: the exit code, one sentence, a complete picture, and no unfinished one beside it.
 expect_ended() {
   local status=0
   wait "$watcher" || status=$?
@@ -193,7 +193,7 @@ epoch 1 '{"loss": 2, "accuracy": 0.25}' > "$folder/runs/b/metrics.jsonl"
 watched picture_differs
 kill -INT "$watcher"
 expect_ended 130 "stopped by SIGINT"
-# It ends when all runs have, also those that failed.
+# It ends when all runs have ended, including failed ones.
 watch
 echo '{}' > "$folder/runs/a/summary.json"
 echo '{}' > "$folder/runs/b/fault.json"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# scripts/scaling.py check: what counts is the median of the rounds' ratios, each of a plan and a training of one round; --assert exits
-# with 1 and the worst of them beyond 15 %, and rounds that others disturb don't count. Figures are made up: a program in dptrain's place
-# says them.
+# scripts/scaling.py check uses the median of the rounds' ratios, each of a plan and a run of the same round. With --assert it exits
+# with code 1 and the worst ratio if one is off by more than 15 %. Disturbed rounds don't count. The figures are made up: a stand-in
+# for dptrain prints them.
 #
 # Usage: tests/checks/check_scaling.sh ROOT
 # Prints a sentence for each violation; exits 1 if there is one, 77 without python3.
@@ -11,7 +11,8 @@ command -v python3 > /dev/null || { echo "python3, which scripts/scaling.py runs
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# Plans a step of 0.1 s. Every second training is the one that is compared with it, for as long as STEPS says, a word a round.
+# Plans a step of 0.1 s. Every second run is the one that is compared with the plan; its step times are in STEPS, one word per
+# round.
 cat > "$folder/dptrain" << 'END_OF_PROGRAM'
 #!/usr/bin/env bash
 folder=$(dirname "$0")
@@ -46,7 +47,7 @@ ended 1 "scaling: 1 of 1 plans are over 15 % off; the worst, LeNet, single on 1 
 ended 0 '{"model": "LeNet"' "0.2 0.1 0.2" --disturbed 2
 ended 1 "scaling: other processes disturbed 3 of 3 rounds; run it on a quiet machine, or allow more with --disturbed" "0.1 0.1 0.1" \
   --rounds 1 --disturbed -1
-# What can't be measured is refused before anything is.
+# Something that can't be measured is refused before anything is measured.
 ended 2 "scaling: error: argument --strategies: of model_parallel, gpipe, which takes 2 workers here, expected --workers 2" "0.1" \
   --workers 4 --strategies "model_parallel, gpipe"
 ended 2 "scaling: error: argument --strategies: with --hosts expected some that reach over processes, got kvstore" "0.1" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A mistyped command line of our scripts is refused at once: 64 and one sentence. --help explains. What can't be installed
-# is named: 69.
+# A wrong command line of a script is refused at once, with exit code 64 and one sentence. --help explains the script. If something
+# can't be installed, the message names it (exit code 69).
 #
 # Usage: tests/checks/check_usage.sh ROOT
 # Prints a sentence for each violation; exits 1 if there is one.
@@ -8,7 +8,7 @@ set -euo pipefail
 cd "${1:?check_usage: needs the root folder of the tree}"
 bad=0
 
-# If a mistake got through, nothing is to be installed or built.
+# If a mistake isn't refused, nothing may be installed or built.
 stubs=$(mktemp -d)
 trap 'rm -rf "$stubs"' EXIT
 for tool in apt-get cmake ctest dpkg-query mpirun python3 rsync sudo; do
@@ -75,7 +75,7 @@ refused launch -H 'a, b' -- dptrain
 refused launch -H , -- dptrain
 refused launch -n 1 -H a,b -- dptrain
 refused launch -n 5 -H a:2,b:2 -- dptrain
-# Where nothing can be installed, the last line names what is missing.
+# If nothing can be installed, the last line names what is missing.
 status=0
 said=$(scripts/setup.sh 2>&1) || status=$?
 if ((status != 69)) || [[ ${said##*$'\n'} != "setup: "*libdnnl-dev* ]]; then

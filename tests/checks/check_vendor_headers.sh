@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A vendor's header stays in the files that implement for it, and conditional compilation in the floors that have vendors.
+# A vendor's header is included only in the files that implement for that vendor, and conditional compilation is used only in the
+# floors that have vendors.
 #
 # Usage: tests/checks/check_vendor_headers.sh ROOT
 # Prints FILE:LINE: sentence for each violation; exits 1 if there is one.
@@ -14,7 +15,7 @@ sources() {
   done
 }
 
-# only_in HEADERS FILES WHERE: an include of HEADERS stands in FILES (both regular expressions) and nowhere else.
+# only_in HEADERS FILES WHERE: HEADERS are included only in FILES (both regular expressions).
 only_in() {
   local hits
   hits=$(sources | xargs -r grep -HnE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($1)" | grep -vE "^($2):" || true)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# No postponed work in comments, no file named after nothing in particular, and scripts that say how they are used.
+# No comments about postponed work, no generic file names, and usage text in every script.
 #
 # Usage: tests/checks/check_words.sh ROOT
 # Prints FILE: sentence for each violation; exits 1 if there is one.
@@ -16,7 +16,7 @@ for folder in .ci apps cmake configs docs lib scripts tests; do
   [[ ! -d $folder ]] || folders+=("$folder")
 done
 
-# In two parts, so that this file doesn't complain about itself.
+# Written in two parts, so that this file doesn't match itself.
 words='TO''DO|FIX''ME|XX''X'
 report "$(grep -rnIwE "$words" "${folders[@]}" |
   sed -E 's|^([^:]*:[0-9]+):.*|\1: a note of work put off; do it, or file an issue|' || true)"
@@ -25,7 +25,7 @@ report "$(find "${folders[@]}" | grep -E '(^|[/_.-])(utils?|helpers?|common|misc
   sed 's|$|: this name says nothing; name the concept that the file holds|' || true)"
 
 while read -r script; do
-  # What scripts import or compile is no script.
+  # Files that scripts import or compile don't count as scripts.
   [[ $script != *.c ]] || continue
   [[ $script != *.py ]] || grep -q '^if __name__ == "__main__":' "$script" || continue
   [[ -x $script ]] || report "$script: not executable"

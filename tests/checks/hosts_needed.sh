@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Usage: source tests/checks/hosts_needed.sh; needs_hosts SCRIPT ROOT FOLDER
 #
-# For a check of scripts/SCRIPT over "hosts", which needs_hosts ends with 77 and the reason where this
-# machine can't have them or mpirun is missing, or with 1 where the variable DPTRAIN_NEEDS_HOSTS is set.
+# For a check of scripts/SCRIPT over "hosts". If this machine can't have hosts or mpirun is missing, needs_hosts exits with code 77
+# and the reason, or with code 1 if the variable DPTRAIN_NEEDS_HOSTS is set.
 set -euo pipefail
 skip() {
   echo "$1"

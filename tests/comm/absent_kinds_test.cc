@@ -1,4 +1,4 @@
-// Kinds of communicators that this machine can't test, or not with as many ranks as others.
+// Reports kinds of communicators that this machine can't test, or only with fewer ranks.
 #include "comm/communicator_fixture.h"
 
 namespace dptrain {

@@ -1,4 +1,5 @@
-// What every collective computes, over world sizes and lengths, in integer-valued numbers that any order sums exactly.
+// The result of every collective, over world sizes and lengths, in integer-valued numbers whose sum is exact in any
+// order.
 #include <atomic>
 #include <numeric>
 
@@ -8,8 +9,8 @@
 namespace dptrain {
 namespace {
 
-/// 70,000 and a million are more than one piece of work, and no multiple of one. The million alone costs
-/// ThreadSanitizer, which watches each element, ten times what all others do.
+/// 70,000 and a million elements are more than one piece of work, and no multiple of a piece. ThreadSanitizer watches
+/// each element, so there the million alone would cost ten times what all other lengths cost.
 std::vector<int64_t> lengths() {
   std::vector<int64_t> lengths = {0, 1, 7, 1000, 70'000};
   if (!testing::kThreadSanitizer) lengths.push_back(1'000'000);
@@ -46,7 +47,7 @@ class CollectivesTest : public CommunicatorTest {
     });
   }
 
-  /// To and from each rank, of which rank r has parts[r] elements.
+  /// Expects gather and scatter to work with every rank as root, where rank r's part has parts[r] elements.
   void expect_gathered_and_scattered(const std::vector<int64_t>& parts) const {
     Values<double> gathered = values<double>(0, [](int64_t) { return 0; });
     for (int r = 0; r < size(); ++r) std::ranges::copy(values_of<double>(r, parts[r]), std::back_inserter(gathered));
@@ -166,7 +167,7 @@ TEST_P(CollectivesTest, GatherAndScatterTakeUnevenParts) {
   expect_gathered_and_scattered(parts);
 }
 
-/// A rank sends nothing to itself: from two ranks on.
+/// Needs two ranks, since a rank sends nothing to itself.
 class MessagesTest : public CollectivesTest {};
 
 TEST_P(MessagesTest, GoRoundARing) {
@@ -175,7 +176,7 @@ TEST_P(MessagesTest, GoRoundARing) {
     for (const int64_t count : lengths()) {
       Values<float> out = values_of<float>(comm.rank(), count);
       Values<float> in = values<float>(count, [](int64_t) { return -1; });
-      // Send and receive block until the other end is there, so rank 0 begins and the others pass on.
+      // Send and receive block until the other end is there, so rank 0 sends first and the others pass the message on.
       if (comm.rank() == 0) comm.send(buffer_of(out), next);
       comm.receive(buffer_of(in), previous);
       if (comm.rank() != 0) comm.send(buffer_of(out), next);

@@ -1,4 +1,4 @@
-// What `counts` says: each rank's share by formula, and that the shares add up to what must cross between ranks.
+// The bytes that `counts` reports: each rank's share by formula. The shares add up to what must cross between ranks.
 #include "comm/communicator_fixture.h"
 
 namespace dptrain {
@@ -6,7 +6,7 @@ namespace {
 
 class CommCountsTest : public CommunicatorTest {
  protected:
-  /// Bytes sent by each rank in `function`.
+  /// The bytes that each rank sends in `function`.
   std::vector<int64_t> bytes_of(const RankFunction& function, int64_t collectives = 1) const {
     auto ranks = make();
     for (const Outcome& outcome : outcomes_of(ranks, function)) EXPECT_EQ(outcome, Outcome{});
@@ -18,7 +18,7 @@ class CommCountsTest : public CommunicatorTest {
     return bytes;
   }
 
-  /// bytes(rank) for every rank.
+  /// The value bytes(rank) of every rank.
   template <class F>
   std::vector<int64_t> each(F bytes) const {
     std::vector<int64_t> result;

@@ -1,4 +1,4 @@
-// Ranks that disagree, stay away or fail: every rank ends in time, with one and the same sentence.
+// Ranks that disagree, stay away or fail: every rank ends in time, with the same message.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@ class CommFailuresTest : public CommunicatorTest {
     return values<float>(count, [](int64_t i) { return i; });
   }
 
-  /// Runs `last` on the last rank and `others` on the others; returns what all of them end with.
+  /// Runs `last` on the last rank and `others` on the other ranks. Returns the outcome that they all have.
   Outcome disagreement(const RankFunction& others, const RankFunction& last) const {
     auto ranks = make();
     const Outcome outcome =
@@ -25,8 +25,8 @@ class CommFailuresTest : public CommunicatorTest {
     return outcome;
   }
 
-  /// Whether `text` is "rank <a> called <call>, rank <b> <other call>", in whichever order they have arrived, where the
-  /// last rank called `last` and another one `others`.
+  /// Expects `text` to be "rank <a> called <call>, rank <b> <other call>", in the order of arrival, where the last rank
+  /// called `last` and another rank called `others`.
   void expect_names_both(const std::string& text, const std::string& as, const std::string& others,
                          const std::string& last) const {
     const std::string last_rank = "rank " + std::to_string(size() - 1);
@@ -39,7 +39,7 @@ class CommFailuresTest : public CommunicatorTest {
     EXPECT_TRUE(found) << text;
   }
 
-  /// Whether `text` ends in "for rank 3", or in the ranks of its process.
+  /// Whether `text` ends in "for rank 3", or in the ranks of that rank's process.
   bool names_missing(const std::string& text, int rank) const {
     const int each = std::max(1, kind().ranks_of_process), first = rank / each * each;
     std::vector<int> of_process;
@@ -52,7 +52,7 @@ class CommFailuresTest : public CommunicatorTest {
     comm.all_reduce(buffer_of(values));
   }
 
-  /// Every call that waits for other ranks, as a rank would make it that `peer` leaves alone.
+  /// Every call that waits for other ranks, as a rank makes it while `peer` makes none.
   std::vector<std::pair<std::string, RankFunction>> waiting_calls(int peer) const {
     const auto with = [this](int64_t in, int64_t out, auto call) {
       return [this, in, out, call](Communicator& comm) {
@@ -155,10 +155,10 @@ TEST_P(CommFailuresTest, MessagesOfOtherSizesAreNamedOnBothEnds) {
 
 TEST_P(CommFailuresTest, ARankThatStaysAwayIsNamedInTime) {
   for (const auto& [name, call] : waiting_calls(size() - 1)) {
-    // Processes exchange the sizes first, and wait in that.
+    // Processes first exchange the sizes, and wait in that exchange.
     if (kind().ranks_of_process > 0 && (name == "gather" || name == "scatter")) continue;
     const double soon_s = kind().soon_s;
-    // Where a call takes seconds, one collective and the messages stand for all.
+    // Where each call takes seconds, one collective and the messages represent all calls.
     if (soon_s > 1 && name != "all_reduce" && name != "send" && name != "receive") continue;
     auto ranks = make(soon_s);
     const Clock::time_point start = Clock::now();
@@ -167,7 +167,7 @@ TEST_P(CommFailuresTest, ARankThatStaysAwayIsNamedInTime) {
     });
     EXPECT_GE(seconds_since(start), soon_s);
     EXPECT_LT(seconds_since(start), soon_s + 10);
-    // In a process of several ranks those of the process are waited for first.
+    // In a process with several ranks, a call waits for that process's ranks first.
     const bool is_message = name == "send" || name == "receive";
     const int end = kind().ranks_of_process > 1 ? std::min(kind().ranks_of_process, size()) : size();
     std::vector<int> missing;
@@ -179,7 +179,7 @@ TEST_P(CommFailuresTest, ARankThatStaysAwayIsNamedInTime) {
         fmt::format("rank 0 waited {:g} s in {} #1{} for {}", soon_s, name, payload, rank_names(missing));
     const Outcome expected{ExitCode::peer_lost, sentence};
     EXPECT_EQ(outcomes[0], expected);
-    // Whoever calls later is told the same.
+    // Later calls end with the same error.
     EXPECT_EQ(common_failure(ranks, [&](Communicator& comm) { all_reduce(comm, 8); }), expected);
   }
 }
@@ -195,7 +195,7 @@ TEST_P(CommFailuresTest, AbortReachesEveryWait) {
       }
       call(comm);
     });
-    // The last rank itself may have made a wrong call (a message to itself); the others name the cause.
+    // The last rank itself may have made a wrong call (a message to itself); the other ranks report the cause.
     for (int r = 0; r + 1 < size(); ++r) {
       EXPECT_EQ(outcomes[r], (Outcome{ExitCode::peer_lost, "the disk of " + name + " is full"})) << name;
     }
@@ -232,14 +232,14 @@ TEST_P(CommFailuresTest, ARankThatThrowsTakesItsStartedWorkBack) {
   });
   EXPECT_LT(seconds_since(start), 30) << "it must not sit out the deadline";
   EXPECT_EQ(outcomes[0], (Outcome{ExitCode::diverged, "the loss is nan"}));
-  // The others may have arrived before the throw, which ends the all-reduce well for all.
+  // All other ranks may have arrived before the throw; then the all-reduce succeeds for them.
   for (int r = 1; r < size(); ++r) {
     if (outcomes[r].code == ExitCode::ok) continue;
     EXPECT_EQ(outcomes[r], (Outcome{ExitCode::peer_lost, "the loss is nan"}));
   }
 }
 
-/// What was started can be taken back.
+/// Tests of kinds whose started collectives can be canceled.
 class StartedAloneFailuresTest : public CommFailuresTest {};
 
 TEST_P(StartedAloneFailuresTest, WorkThatWasTakenBackStaysMissing) {
@@ -297,7 +297,7 @@ TEST_P(CommFailuresTest, CallsThatCantBeRightAreOurBug) {
   }
 }
 
-/// Unlike GPUs, which go on with what they were given; their memory is freed when they are done.
+/// GPUs are different: they finish what they were given, and their memory is freed when they are done.
 TEST_P(StartedAloneFailuresTest, NobodyTouchesABufferAfterItsRankHasThrown) {
   const int64_t count = 400'000;
   for (int iteration = 0; iteration < 25; ++iteration) {
@@ -314,7 +314,7 @@ TEST_P(StartedAloneFailuresTest, NobodyTouchesABufferAfterItsRankHasThrown) {
         comm.all_reduce(buffer_of(second));
         work->wait();
       } catch (const Error&) {
-        // Both buffers are this rank's own again.
+        // By then both buffers belong to this rank again.
         std::ranges::fill(first, -1.0f);
         std::ranges::fill(second, -1.0f);
         std::this_thread::sleep_for(std::chrono::microseconds(300));
@@ -326,7 +326,7 @@ TEST_P(StartedAloneFailuresTest, NobodyTouchesABufferAfterItsRankHasThrown) {
   }
 }
 
-// Ranks over NCCL meet in two places, of NCCL's calls and of all others: nccl_world_test.cc has what they say.
+// Ranks over NCCL meet in two places: in NCCL's calls and in all other calls. nccl_world_test.cc tests their messages.
 DPTRAIN_COMMUNICATORS(kinds_without_nccl(), CommFailuresTest, 2);
 DPTRAIN_COMMUNICATORS(kinds_that_start_alone(), StartedAloneFailuresTest, 2);
 

@@ -24,8 +24,8 @@
 
 namespace dptrain {
 
-/// The table of kinds that NCCL has no part in: a new one is a row. A process of a pair tests what needs the other one,
-/// and nothing else.
+/// The kinds that don't use NCCL; a new one is a new row. In a process of a pair the list is empty: there only what
+/// needs the other process is tested.
 inline std::vector<CommunicatorKind> kinds_without_nccl() {
   if (ProcessPair::instance() != nullptr) return {};
   return {
@@ -39,7 +39,7 @@ inline std::vector<CommunicatorKind> kinds_without_nccl() {
       gpu_communicators("cuda_and_cpu", [](int rank) { return rank % 2 == 0 ? DeviceKind::cuda : DeviceKind::cpu; })};
 }
 
-/// Those that add in the tree's order.
+/// The kinds that add in the tree's order.
 inline std::vector<CommunicatorKind> kinds_in_tree_order() {
   if (ProcessPair* const pair = ProcessPair::instance())
     return {nccl_pair_communicators("nccl_pair_tree", *pair, {.deterministic = true})};
@@ -50,7 +50,7 @@ inline std::vector<CommunicatorKind> kinds_in_tree_order() {
   return kinds;
 }
 
-/// All kinds. The order of NCCL's own sums is its own.
+/// All kinds. NCCL's own sums have an order that NCCL chooses.
 inline std::vector<CommunicatorKind> communicator_kinds() {
   std::vector<CommunicatorKind> kinds = kinds_in_tree_order();
   if (ProcessPair* const pair = ProcessPair::instance()) {
@@ -62,7 +62,7 @@ inline std::vector<CommunicatorKind> communicator_kinds() {
   return kinds;
 }
 
-/// Those whose ranks start a collective without meeting.
+/// The kinds whose ranks start a collective without waiting for each other.
 inline std::vector<CommunicatorKind> kinds_that_start_alone() {
   std::vector<CommunicatorKind> kinds = kinds_without_nccl();
   std::erase_if(kinds, [](const CommunicatorKind& kind) { return kind.meets_at_start; });
@@ -72,8 +72,8 @@ inline std::vector<CommunicatorKind> kinds_that_start_alone() {
 using KindAndSize = std::tuple<CommunicatorKind, int>;
 inline constexpr int kMostTestedRanks = 8;
 
-/// World sizes from `smallest` on of these kinds, as far as this machine has them: of what it hasn't a test says so
-/// once (absent_kinds_test.cc).
+/// World sizes from `smallest` on of these kinds, as far as this machine has them. absent_kinds_test.cc reports the
+/// missing ones once.
 inline std::vector<KindAndSize> present(const std::vector<CommunicatorKind>& kinds, int smallest) {
   std::vector<KindAndSize> all;
   for (const CommunicatorKind& kind : kinds)
@@ -91,7 +91,7 @@ CommBuffer buffer_of(Values<T>& values) {
   return {.data = values.data(), .elements = static_cast<int64_t>(values.size()), .dtype = dtype_of<T>()};
 }
 
-/// How a rank ended: "" and ok, or what it threw.
+/// How a rank ended: ok with an empty text, or the error that it threw.
 struct Outcome {
   ExitCode code = ExitCode::ok;
   std::string text;
@@ -105,7 +105,7 @@ inline void PrintTo(const Outcome& outcome, std::ostream* out) {
 
 using RankFunction = std::function<void(Communicator&)>;
 
-/// In words that the other process of a pair reads.
+/// Converts an outcome to text for the other process of a pair.
 inline std::string told(const Outcome& outcome) {
   return std::to_string(static_cast<int>(outcome.code)) + ' ' + outcome.text;
 }
@@ -114,7 +114,7 @@ inline Outcome outcome_of(const std::string& told) {
   return {static_cast<ExitCode>(std::stoi(told.substr(0, space))), told.substr(space + 1)};
 }
 
-/// Calls `function` on a thread for each rank, and returns how they ended.
+/// Calls `function` on a thread for each rank, and returns how the ranks ended.
 inline std::vector<Outcome> outcomes_of(std::vector<std::unique_ptr<Communicator>>& ranks,
                                         const RankFunction& function) {
   std::vector<Outcome> outcomes(ranks.size());
@@ -161,7 +161,7 @@ class CommunicatorTest : public ::testing::TestWithParam<KindAndSize> {
     for (const Outcome& outcome : outcomes_of(ranks, function)) EXPECT_EQ(outcome, Outcome{});
   }
 
-  /// Runs `function` on every rank and expects that all end with one and the same error, which is returned.
+  /// Runs `function` on every rank, expects that all end with the same error, and returns it.
   Outcome common_failure(std::vector<std::unique_ptr<Communicator>>& ranks, const RankFunction& function) const {
     const std::vector<Outcome> outcomes = outcomes_of(ranks, function);
     for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome, outcomes[0]);
@@ -173,7 +173,7 @@ inline std::string name_of(const ::testing::TestParamInfo<KindAndSize>& info) {
   return std::get<0>(info.param).name + "_" + std::to_string(std::get<1>(info.param));
 }
 
-/// Faults need two ranks at least.
+/// Tests of faults need `smallest` to be 2 or more.
 #define DPTRAIN_COMMUNICATORS(kinds, suite, smallest) \
   INSTANTIATE_TEST_SUITE_P(Kinds, suite, ::testing::ValuesIn(present(kinds, smallest)), name_of)
 #define DPTRAIN_EVERY_COMMUNICATOR(suite, smallest) DPTRAIN_COMMUNICATORS(communicator_kinds(), suite, smallest)

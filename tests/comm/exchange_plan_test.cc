@@ -1,4 +1,4 @@
-// How many bytes operations send between processes.
+// How many bytes each operation sends between processes.
 #include "comm/exchange_plan.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace dptrain {
 namespace {
 
-/// What one process does in an operation whose ranks have `elements` elements each.
+/// The bytes of one process in an operation whose ranks have `elements` elements each.
 struct Planned {
   int64_t sent_bytes = 0;
   int64_t received_bytes = 0;
@@ -44,7 +44,7 @@ TEST(ExchangePlan, AllReduceSendsAsMuchAsARing) {
       sent += plan.sent_bytes;
       received += plan.received_bytes;
     }
-    // Ranks fold in their process first: two ranks of a process send as one.
+    // Ranks first add up within their process: two ranks of a process send as much as one.
     EXPECT_EQ(sent, 2 * (processes - 1) * 4 * kLarge);
     EXPECT_EQ(received, sent);
   }
@@ -54,13 +54,13 @@ TEST(ExchangePlan, TwoProcessesAndSmallBuffersTakeOneRound) {
   EXPECT_EQ(planned(CommKind::all_reduce, WorldShape({2, 2}), 0, kLarge).rounds, 1u);
   EXPECT_EQ(planned(CommKind::all_reduce, WorldShape({2, 2}), 0, kLarge).sent_bytes, 4 * kLarge);
   EXPECT_EQ(planned(CommKind::all_reduce, WorldShape({1, 1, 1, 1}), 2, 100).rounds, 1u);
-  // Two subtrees each: in parts they are fewer bytes.
+  // Each process has two subtrees; sending them in parts takes fewer bytes.
   EXPECT_EQ(planned(CommKind::all_reduce, WorldShape({3, 3}), 0, kLarge).sent_bytes, 3 * 4 * kLarge / 2);
 }
 
 TEST(ExchangePlan, SixteenBitsStaySoWhereNothingIsAddedBefore) {
   EXPECT_EQ(planned(CommKind::all_reduce, WorldShape({1, 1}), 0, kLarge, DType::bf16).sent_bytes, 2 * kLarge);
-  // The sum over two ranks travels in f32, the result in bf16.
+  // The sum over two ranks is sent in f32, and the result in bf16.
   EXPECT_EQ(planned(CommKind::all_reduce, WorldShape({2, 2}), 0, kLarge, DType::bf16).sent_bytes, 2 * kLarge + kLarge);
 }
 

@@ -1,4 +1,4 @@
-// What ends a process whose calls know no deadline.
+// A timer ends a process whose calls have no deadline.
 #include "comm/exit_timer.h"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ TEST(ExitTimerDeathTest, SaysWhichOfSeveralProcessesItEnds) {
       ::testing::ExitedWithCode(69), "^\\[process 2\\] dptrain: it took too long\n$");
 }
 
-/// From now on stderr is a pipe that is full, and that nobody reads.
+/// Replaces stderr by a full pipe that nothing reads.
 void fill_stderr() {
   std::array<int, 2> ends = {};
   if (::pipe(ends.data()) != 0 || ::fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0) std::exit(1);

@@ -20,9 +20,9 @@
 
 namespace dptrain {
 
-/// Pinned host memory: the test reads and writes it, and so do GPUs. Blocks are taken out of one piece and kept once
-/// they are free, as CUDA may let whoever allocates or frees pinned memory wait for its GPU, and that waits in NCCL for
-/// the rank which does so.
+/// Pinned host memory, which the test and the GPUs read and write. Blocks are cut from one large piece and reused when
+/// they are free. The reason is that CUDA may make a caller that allocates or frees pinned memory wait for its GPU, and
+/// the GPU may wait in NCCL for the rank of that caller.
 class PinnedValues final : public std::pmr::memory_resource {
  public:
   static PinnedValues& instance() {
@@ -62,16 +62,16 @@ class PinnedValues final : public std::pmr::memory_resource {
     std::unique_ptr<HostMemory> memory;
     size_t bytes;
   };
-  /// More than any test asks for, whose values are of a rank each GPU.
+  /// More than any test asks for with one rank per GPU.
   const size_t piece_bytes_ = cuda_devices().size() << 27;
   std::unique_ptr<Device> device_ = open_device({DeviceKind::cuda, 0});
   std::mutex mutex_;
-  std::map<size_t, std::vector<void*>> free_;  // by the bytes of a block
+  std::map<size_t, std::vector<void*>> free_;  // by the size of a block in bytes
   std::vector<Piece> pieces_;
-  size_t used_ = 0;  // of the last piece
+  size_t used_ = 0;  // bytes of the last piece
 };
 
-/// A rank of a list of devices whose calls return when the device is done, so that the test can look at once.
+/// A rank whose calls return only when its device has finished, so that the test can read the result at once.
 class FinishedCommunicator final : public Communicator {
  public:
   FinishedCommunicator(std::shared_ptr<std::vector<std::unique_ptr<Device>>> devices,
@@ -126,7 +126,7 @@ class FinishedCommunicator final : public Communicator {
     Work& operator=(const Work&) = delete;
     ~Work() override {
       inner_.reset();
-      // Of a rank that fails the GPU may wait for others until it aborts.
+      // After a rank has failed, its GPU may wait for other ranks until it aborts: don't wait for the GPU then.
       if (std::uncaught_exceptions() == exceptions_) device_.synchronize();
     }
     void wait() override {
@@ -155,7 +155,7 @@ class FinishedCommunicator final : public Communicator {
 
 using DeviceList = std::vector<std::unique_ptr<Device>>;
 
-/// Devices of ranks 0, 1, ...: the machine's GPUs in turn, where `kind_of` asks for one.
+/// The devices of ranks 0, 1, ...: where `kind_of` asks for a GPU, the machine's GPUs in turn.
 inline std::shared_ptr<DeviceList> devices_of_ranks(int size, const std::function<DeviceKind(int rank)>& kind_of) {
   const int gpus = static_cast<int>(cuda_devices().size());
   auto devices = std::make_shared<DeviceList>();
@@ -166,8 +166,8 @@ inline std::shared_ptr<DeviceList> devices_of_ranks(int size, const std::functio
   return devices;
 }
 
-/// Replicas on the machine's GPUs, in turn, or on CPU workers between them; without `deterministic` different GPUs add
-/// by NCCL.
+/// Ranks on the machine's GPUs, in turn, or on CPU workers, as `kind_of` says. Without `deterministic`, different GPUs
+/// add by NCCL.
 inline CommunicatorKind gpu_communicators(const std::string& name, const std::function<DeviceKind(int rank)>& kind_of,
                                           bool deterministic = true) {
   if (cuda_devices().empty())

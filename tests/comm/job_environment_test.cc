@@ -1,4 +1,4 @@
-// Whether a launcher started this process, and what joining says where MPI isn't built in.
+// Whether a launcher started this process, and the error of joining a job in a build without MPI.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// The watch over a job's processes, which threads of this one play.
+// The watch over a job's processes, which threads of this process play.
 #include "comm/job_watchdog.h"
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@
 namespace dptrain {
 namespace {
 
-/// A wire whose messages are lost while it is cut, that never ends to send one while it is held, and that can't carry
-/// any while it is broken.
+/// A wire that loses messages while it is cut, never finishes sending while it is held, and fails to send while it is
+/// broken.
 class CutWire final : public ProcessWire {
  public:
   explicit CutWire(std::shared_ptr<ProcessWire> wire) : wire_(std::move(wire)) {}
@@ -52,7 +52,7 @@ class CutWire final : public ProcessWire {
   std::shared_ptr<ProcessWire> wire_;
 };
 
-/// A child that does nothing until it is killed: stands for a process that is watched.
+/// A child process that does nothing until it is killed. It plays a watched process.
 class Child {
  public:
   Child() : pid_(::fork()) {
@@ -80,7 +80,7 @@ class WatchdogJob {
       Member& member = *members_.back();
       member.wire = std::make_shared<CutWire>(wires[static_cast<size_t>(p)]);
       member.exchange = std::make_unique<ProcessExchange>(exchange_wires[static_cast<size_t>(p)]);
-      // Each on a host of its own, unless told otherwise.
+      // Each process has a host of its own by default.
       places.push_back({.host = "h" + std::to_string(p), .pid = 100 + p});
     }
   }
@@ -101,7 +101,7 @@ class WatchdogJob {
     progress.step = step;
   }
   void limit(int process, double timeout_s) { members_[static_cast<size_t>(process)]->progress.timeout_s = timeout_s; }
-  /// A message of the job itself, beside the watch, until it has come.
+  /// Sends a message of the job itself, not of the watch, and waits until it has arrived.
   void send_message(int from, int to) {
     std::atomic<int> done = 0;
     std::byte sent{1}, received{0};
@@ -139,7 +139,7 @@ class WatchdogJob {
     return "the launcher of the job on host " + places[static_cast<size_t>(process)].host + " (pid " +
            std::to_string(launcher) + ") has died";
   }
-  /// Whether a process's own watch has found it stuck, and said so before the job failed.
+  /// Whether a process's own watch has found it stuck, and reported that before the job failed.
   bool was_stuck(int process) const { return members_[static_cast<size_t>(process)]->was_stuck; }
   bool is_blamed(int process) const { return members_[static_cast<size_t>(process)]->exchange->is_blamed(); }
   bool has_left(int process) const { return members_[static_cast<size_t>(process)]->has_left; }
@@ -148,7 +148,7 @@ class WatchdogJob {
     const std::lock_guard lock(member.mutex);
     return member.warnings;
   }
-  /// Ends a process well; "" or what it threw.
+  /// Ends a process normally. Returns "", or the error that it threw.
   std::string finish(int process, double timeout_s = 20) {
     try {
       members_[static_cast<size_t>(process)]->watchdog->finish(timeout_s);
@@ -202,7 +202,7 @@ class WatchdogJob {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
-/// Silence is long beside what a busy machine may keep a thread waiting.
+/// The silence is long compared with the time that a busy machine may delay a thread.
 constexpr WatchdogOptions kShort = {.beat_s = 0.02, .warning_s = 0.3, .silence_s = 1.5, .answer_s = 1, .leave_s = 0.2};
 constexpr WatchdogOptions kNeverSilent = {
     .beat_s = 0.02, .warning_s = 100, .silence_s = 100, .answer_s = 1, .leave_s = 0.2};
@@ -224,7 +224,7 @@ TEST(JobWatchdogTest, ASilentProcessEndsAllInTheSameWords) {
     EXPECT_FALSE(job.was_stuck(process));
     EXPECT_EQ(job.is_blamed(process), process == 2) << "by others, while it lives";
   }
-  // None of them ends by itself, so the watch ends each.
+  // No process ends by itself, so the watch ends each of them.
   for (int process = 0; process < 3; ++process) EXPECT_EQ(job.left_with(process), failure.sentence);
 }
 
@@ -244,7 +244,7 @@ TEST(JobWatchdogTest, AProcessThatIsHeardOfAgainIsToldOfOnce) {
   EXPECT_FALSE(job.has_failed(1));
 }
 
-/// Heartbeats wait behind large messages.
+/// Heartbeats may be delayed behind large messages.
 TEST(JobWatchdogTest, WhoseMessagesComeIsNotSilent) {
   WatchdogJob job(2, kShort);
   job.watch();
@@ -321,7 +321,7 @@ TEST(JobWatchdogTest, TheLaunchersDeathEndsAll) {
   child.kill();
   const std::string sentence = job.failure(0).sentence;
   EXPECT_EQ(job.failure(1).sentence, sentence);
-  // Both watch the same child here, so either may be the first to see it.
+  // Here both processes watch the same child, so either may see its death first.
   EXPECT_TRUE(sentence == job.launcher_died(0) || sentence == job.launcher_died(1)) << sentence;
 }
 
@@ -333,7 +333,7 @@ TEST(JobWatchdogTest, WhoIsNotHeardOfInADoubtIsLost) {
   WatchdogJob::sleep(1.5);
   EXPECT_FALSE(job.has_failed(0)) << "all have answered";
   job.cut(2, true);
-  // What was on its way answers no doubt.
+  // Messages that were already on their way don't answer a doubt.
   WatchdogJob::sleep(0.2);
   job.doubt(1);
   const JobFailure failure = job.failure(1);
@@ -342,8 +342,8 @@ TEST(JobWatchdogTest, WhoIsNotHeardOfInADoubtIsLost) {
   EXPECT_EQ(job.failure(0).sentence, failure.sentence);
 }
 
-/// What process 0 says of the end of another one on its host, where all are stopped for longer than a silence that is a
-/// loss, `stops` before or after that end.
+/// Process 0's message about the end of another process on its host. All processes are stopped, before or after that
+/// end, for longer than a silence that counts as a loss.
 enum class Stops { after_the_end, before_the_end };
 std::string said_of_an_end(Stops stops) {
   std::array<int, 2> ends = {};
@@ -359,7 +359,7 @@ std::string said_of_an_end(Stops stops) {
       WatchdogJob::sleep(0.3);
       if (stops == Stops::after_the_end) {
         other.kill();
-        // It is seen, and news of it are waited for.
+        // The end has been seen, and the watch waits for news of its cause.
         WatchdogJob::sleep(0.12);
       }
       ::raise(SIGSTOP);
@@ -386,8 +386,8 @@ TEST(JobWatchdogTest, WhoWasAwayBlamesItselfForThoseThatLeftMeanwhileAlone) {
   EXPECT_TRUE(said_of_an_end(Stops::after_the_end).starts_with("process 1 has died"));
 }
 
-/// All processes are stopped for a while after a doubt, as where a host is suspended: that neither answers it nor drops
-/// it.
+/// All processes are stopped for a while after a doubt, as on a suspended host. The pause neither answers the doubt nor
+/// drops it.
 TEST(JobWatchdogTest, ADoubtOutlivesAPause) {
   const pid_t stopped = ::fork();
   if (stopped == 0) {
@@ -396,7 +396,7 @@ TEST(JobWatchdogTest, ADoubtOutlivesAPause) {
       job.watch();
       WatchdogJob::sleep(0.1);
       job.cut(2, true);
-      // What was on its way answers no doubt.
+      // Messages that were already on their way don't answer a doubt.
       WatchdogJob::sleep(0.2);
       job.doubt(1);
       return job.failure(1).process;
@@ -440,7 +440,7 @@ TEST(JobWatchdogTest, WhoIsSilentWhenAllAreAskedToStopIsLost) {
   EXPECT_EQ(failure.process, 2);
 }
 
-/// Rank 1 is at work and doesn't move on, for which rank 0 waits, and the trainers' threads, a step ahead, for both.
+/// Rank 1 works without making progress. Rank 0 waits for it, and the trainers' threads, a step ahead, wait for both.
 TEST(JobWatchdogTest, WhoMakesNoProgressIsLostAndNotWhoWaitsForIt) {
   WatchdogJob job(2, kNeverSilent);
   for (int process = 0; process < 2; ++process) {
@@ -490,7 +490,7 @@ TEST(JobWatchdogTest, WhoDoesAPartNowAndThenMakesProgress) {
   }
 }
 
-/// What a process reads before its first step, and writes in a checkpoint, may take long, but not stand still.
+/// Reading before the first step, or writing a checkpoint, may take long but must make progress.
 TEST(JobWatchdogTest, WhatIsReadOrWrittenMakesProgressUntilItHangs) {
   for (const auto& [phase, words] : {std::pair(JobPhase::start, " s, before the first step;"),
                                      {JobPhase::checkpoint, " s, in the checkpoint after step 37;"}}) {
@@ -512,7 +512,7 @@ TEST(JobWatchdogTest, WhatIsReadOrWrittenMakesProgressUntilItHangs) {
   }
 }
 
-/// Two threads of a server, each for a worker, and a rank in the same process.
+/// Two threads of a server, each for one worker, and a rank in the same process.
 TEST(JobWatchdogTest, AThreadOfAServerThatHangsIsFoundWhileOthersMoveOn) {
   WatchdogJob job(2, kNeverSilent);
   job.reach_step(1, 37);
@@ -577,7 +577,7 @@ TEST(JobWatchdogTest, TheEndWaitsForAllAndIsNoDeath) {
   }
 }
 
-/// MPI knows of the death first, on another host than the dead one's, and not what it is that it knows.
+/// MPI notices the death first, on another host than the dead process's, but doesn't know what it has noticed.
 TEST(JobWatchdogTest, AHeartbeatThatIsNotCarriedIsADoubtFirst) {
   WatchdogJob job(2, kNeverSilent);
   job.watch();
@@ -602,7 +602,7 @@ TEST(JobWatchdogTest, ADeathBeforeTheEndIsOneForThoseThatAreThere) {
   killer.join();
 }
 
-/// What it would be told doesn't reach it any more, whether MPI says so or not.
+/// Messages to the dead process no longer arrive, whether MPI reports that or not.
 TEST(JobWatchdogTest, WhoDiesAfterItsGoodbyeHoldsNobody) {
   for (const auto& lose : {&WatchdogJob::break_wire, &WatchdogJob::hold}) {
     WatchdogJob job(2, kNeverSilent);

@@ -1,4 +1,4 @@
-// Who a process that waits for the others of its job says is missing.
+// Which processes are missing, according to a process that waits for the others of its job.
 #include "comm/join_marks.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class JoinMarksTest : public ::testing::Test {
                              "OMPI_COMM_WORLD_RANK", "DPTRAIN_HOSTS"})
       ::unsetenv(name);
   }
-  /// As a process of a job with so many on this host.
+  /// The marks as a process of a job sees them, with `here` processes on this host.
   JoinMarks marks_of(int process, int processes, int here) const {
     ::setenv("OMPI_MCA_orte_jobfam_session_dir", folder_.path().c_str(), 1);
     ::setenv("OMPI_COMM_WORLD_RANK", std::to_string(process).c_str(), 1);
@@ -38,7 +38,7 @@ class JoinMarksTest : public ::testing::Test {
   }
 
   ScratchFolder folder_;
-  int64_t launcher_ = ::getpid();  ///< stands for mpirun
+  int64_t launcher_ = ::getpid();  ///< plays mpirun
 };
 
 TEST_F(JoinMarksTest, OnOneHostNameThoseThatLeftNone) {
@@ -104,7 +104,7 @@ TEST_F(JoinMarksTest, TellWhoHasDiedOnTheWay) {
   EXPECT_TRUE(marks_of(0, 3, 3).find_dead());
 }
 
-/// An mpirun that was killed may have left its folder, and another one get its pid.
+/// A killed mpirun may have left its folder, and another mpirun may get its pid.
 TEST_F(JoinMarksTest, KnowNothingOfAnotherLaunchersProcesses) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -19,7 +19,7 @@ TEST(LargeWorlds, ThousandsOfRanksSum) {
   for (const auto& sums : values) ASSERT_EQ(sums, std::vector<int32_t>({size * (size - 1) / 2, size}));
 }
 
-/// Of as many as can be, with a rank each.
+/// The most processes that a world can have, with one rank each.
 TEST(LargeWorlds, AProcessAddsUpWhatAllOthersSend) {
   constexpr int kProcesses = kMostRanks;
   std::vector<int32_t> value = {1};
@@ -35,7 +35,7 @@ TEST(LargeWorlds, AProcessAddsUpWhatAllOthersSend) {
   EXPECT_EQ(value[0], 1 + 3 * (kProcesses - 1));
 }
 
-/// What processes agree on is no sum over ranks.
+/// Processes agree without a sum over ranks, so the limit on ranks doesn't apply.
 TEST(LargeWorlds, AGroupMayHaveMoreProcesses) {
   constexpr int kProcesses = kMostRanks + 100;
   ProcessExchange exchange(MemoryWires::make(kProcesses).front());

@@ -10,7 +10,7 @@
 
 namespace dptrain {
 
-/// CPU workers that are joined by simulated links of this speed.
+/// CPU workers joined by simulated links of this speed.
 inline CommunicatorKind link_communicators(const std::string& name, const LinkSpeed& speed) {
   const auto make = [speed](int size, double timeout_s) {
     std::vector<DeviceId> devices;

@@ -1,4 +1,4 @@
-// A message that can't be carried has a cause, which others may know better than who has sent it.
+// A message that can't be delivered has a cause, which other processes may know better than the sender.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -12,7 +12,7 @@
 namespace dptrain {
 namespace {
 
-/// Carries nothing to one process but what all are told of a failure, which MPI may take and never bring.
+/// A wire that delivers nothing to one process except the report of a failure, which MPI may accept and never deliver.
 class RefusingWire final : public ProcessWire {
  public:
   RefusingWire(std::shared_ptr<ProcessWire> wire, int refused) : wire_(std::move(wire)), refused_(refused) {}
@@ -33,7 +33,7 @@ class RefusingWire final : public ProcessWire {
   int refused_;
 };
 
-/// Three processes, of which the last one has died and the first one can't send to it.
+/// Three processes: the last one has died, and the first one can't send to it.
 class LostMessageTest : public ::testing::Test {
  protected:
   LostMessageTest() {

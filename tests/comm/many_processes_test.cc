@@ -1,4 +1,4 @@
-// More processes than compare each call with all others.
+// Jobs with so many processes that these no longer compare each call with all others.
 #include "comm/communicator_fixture.h"
 
 namespace dptrain {

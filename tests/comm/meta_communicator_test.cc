@@ -1,4 +1,4 @@
-// Ranks that only log send as many bytes as ranks that do.
+// Ranks that only log their calls count as many bytes as ranks that communicate.
 #include "comm/meta_communicator.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kRanks = 3;
 
-/// A call of every kind.
+/// Makes a call of every kind.
 void call_all(Communicator& communicator) {
   std::vector<float> whole(6), part(2), small(2);
   std::vector<float> parts(static_cast<size_t>(communicator.rank()) + 1), gathered(6);
@@ -29,7 +29,7 @@ void call_all(Communicator& communicator) {
   if (communicator.rank() == 1) communicator.receive(buffer_of(small), 0);
 }
 
-/// Devices, logs and communicators of ranks that are there.
+/// Devices, logs and communicators of the ranks that this process has.
 struct Logged {
   explicit Logged(int there, int ranks) : calls(static_cast<size_t>(there)) {
     std::vector<Device*> own;
@@ -47,7 +47,7 @@ struct Logged {
   std::vector<std::unique_ptr<Communicator>> communicators;
 };
 
-/// Each on a thread of its own: those that log meet in barriers, too.
+/// Makes all calls on every rank, on separate threads: ranks that log also meet in barriers.
 void call_all_of(const std::vector<std::unique_ptr<Communicator>>& communicators) {
   std::vector<std::jthread> ranks;
   for (const auto& communicator : communicators) ranks.emplace_back([&] { call_all(*communicator); });

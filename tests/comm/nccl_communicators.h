@@ -19,33 +19,33 @@
 
 namespace dptrain {
 
-/// The kind where this build has NCCL: a GPU of its own for each rank.
+/// Adds NCCL's needs to a kind: a build with NCCL, and a separate GPU for each rank.
 inline CommunicatorKind of_nccl(CommunicatorKind kind) {
   if (!kWithNccl) return {.name = kind.name, .absence = "no communicators of NCCL: it isn't built in", .make = {}};
   kind.most_ranks = static_cast<int>(cuda_devices().size());
   kind.needs = "a GPU of its own";
-  // Within the deadline its GPUs also find each other, beside other tests.
+  // Within the deadline the GPUs must also find each other, while other tests run.
   kind.soon_s = 0.5;
   return kind;
 }
 
-/// Ranks of one process whose all-reduces of f32 are NCCL's.
+/// Ranks of one process whose f32 all-reduces NCCL computes.
 inline CommunicatorKind nccl_communicators(const std::string& name) {
   return of_nccl(gpu_communicators(
       name, [](int) { return DeviceKind::cuda; }, /*deterministic=*/false));
 }
 
-inline constexpr double kIdlePause = 0.0005;  ///< of an exchange, in seconds
+inline constexpr double kIdlePause = 0.0005;  ///< pause of an idle ProcessExchange, in seconds
 
 /// How ranks of several processes sum over NCCL.
 struct NcclSums {
   bool deterministic = false;
   int ranks_of_node = 8;
   int64_t most_bytes = kMostTreeBytes;
-  bool neighbors_have_lanes = false;  ///< 0 and 1, 2 and 3, ... send each other messages from GPU to GPU
+  bool neighbors_have_lanes = false;  ///< ranks 0 and 1, 2 and 3, ... send each other messages from GPU to GPU
 };
 
-/// The rank of a process that has one, on its device: of a world of `size` processes that each call this.
+/// The rank on `device` of a process that has one rank. All `size` processes of the world must call this function.
 inline std::unique_ptr<Communicator> nccl_rank_of_process(int size, double timeout_s, const NcclSums& sums,
                                                           Device& device, ProcessExchange& exchange) {
   std::vector<int> ranks_of_nodes;
@@ -68,7 +68,7 @@ inline std::unique_ptr<Communicator> nccl_rank_of_process(int size, double timeo
                        .front());
 }
 
-/// A process for each rank, played by threads of this one, with one NCCL communicator over all.
+/// One process for each rank, played by threads of this process, with one NCCL communicator over all ranks.
 inline RankList nccl_ranks_of_processes(int size, double timeout_s, const NcclSums& sums) {
   const auto exchanges = std::make_shared<std::vector<std::unique_ptr<ProcessExchange>>>();
   for (const auto& wire : MemoryWires::make(size))
@@ -78,7 +78,7 @@ inline RankList nccl_ranks_of_processes(int size, double timeout_s, const NcclSu
   std::vector<std::exception_ptr> failures(devices->size());
   std::vector<std::thread> threads;
   for (size_t rank = 0; rank < devices->size(); ++rank) {
-    // Each waits for the others' part of the communicator.
+    // Each rank waits for the others' part of the communicator, so each needs a thread.
     threads.emplace_back([&, rank] {
       try {
         Device& device = *(*devices)[rank];
@@ -107,7 +107,8 @@ inline CommunicatorKind nccl_process_communicators(const std::string& name, cons
                   .memory = &PinnedValues::instance()});
 }
 
-/// Two real processes that share this machine's first GPU, of which this is one: the list has no rank of the other.
+/// Two real processes that share this machine's first GPU; this process is one of them. In the list, the other
+/// process's rank is null.
 inline CommunicatorKind nccl_pair_communicators(const std::string& name, ProcessPair& pair, const NcclSums& sums = {}) {
   const auto make = [sums, &pair](int size, double timeout_s) {
     const auto exchange = std::make_shared<ProcessExchange>(pair.new_wire(), kIdlePause);
@@ -118,7 +119,7 @@ inline CommunicatorKind nccl_pair_communicators(const std::string& name, Process
     std::vector<std::unique_ptr<Communicator>> ranks(devices->size());
     ranks[own] = std::make_unique<FinishedCommunicator>(
         devices, nccl_rank_of_process(size, timeout_s, sums, *(*devices)[own], *exchange));
-    // As where threads play them: none begins its test, and perhaps aborts, while the other one is being made.
+    // No rank may begin its test, and perhaps abort, while the other is being made. Threads ensure this by joining.
     pair.exchange("made");
     RankList list(std::move(ranks));
     list.ground = exchange;

@@ -1,6 +1,6 @@
-// NCCL between two processes that share one GPU, which it takes for different ones where NCCL_HOSTID differs: the tests
-// of communicators, of recording and of aborts, on a machine with a single GPU. Each process is this program, begun
-// anew, so that it has no CUDA of ours.
+// NCCL between two processes that share one GPU. NCCL takes it for two GPUs if NCCL_HOSTID differs. So the tests of
+// communicators, of recording and of aborts run on a machine with a single GPU. Each process is this program, started
+// anew so that it hasn't inherited a CUDA context.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -16,19 +16,20 @@
 namespace dptrain {
 namespace {
 
-/// What ranks of two processes can do: less what the threads of one count together.
+/// The tests that ranks of two processes can run. Tests in which threads of one process count together are left out.
 constexpr const char* kFilter =
     "--gtest_filter=*nccl_pair*:NcclWorldTest.*"
     "-AbsentKinds*:*/AbsentKinds*:*CommCountsTest*:*NobodyLeavesABarrier*:*StartingWaitsForNobody*:*OneGpuTwice*";
 
-/// The other one's name for NCCL is another host's, which it reaches over TCP.
+/// For NCCL the other process is on another host, which it reaches over TCP.
 testing::ProcessOptions half_of_pair(const std::filesystem::path& folder, const std::filesystem::path& file,
                                      const std::string& number) {
   return {.command = {"/usr/bin/env", "--unset=GTEST_TOTAL_SHARDS", "--unset=GTEST_SHARD_INDEX", "--unset=GTEST_OUTPUT",
                       std::string(ProcessPair::kVariable) + "=" + file.string() + ":" + number,
                       "NCCL_HOSTID=dptrain-" + number, "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1",
                       "NCCL_MNNVL_ENABLE=0", "NCCL_RAS_ENABLE=0", "NCCL_DEBUG=WARN", "DPTRAIN_CUDA_SIM_DEVICES=1",
-                      // A GPU goes to and fro between the two: little of it each, and no stream behind another.
+                      // The two processes take turns on the GPU, so each uses little of it, and no stream waits behind
+                      // another.
                       "NCCL_MAX_CTAS=1", "CUDA_DEVICE_MAX_CONNECTIONS=32",
                       std::filesystem::read_symlink("/proc/self/exe").string(), kFilter},
           .folder = folder,
@@ -45,12 +46,13 @@ int passed_tests(const std::string& out) {
 
 bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-/// What has failed or was begun last, then what NCCL warns of, then what each of these says: the first lines tell most.
+/// The tests that failed or were last begun, then NCCL's warnings, then each process's output: the first lines tell
+/// most.
 std::string told(const testing::Finished& finished) {
   std::string names, all, last, warnings;
   bool fails = false;
   for (const std::string& line : testing::lines_of(finished.out)) {
-    // Said on stdout, in the midst of everything.
+    // NCCL prints warnings on stdout, between other lines.
     if (contains(line, "NCCL WARN")) {
       warnings += line.substr(line.find("NCCL WARN")) + '\n';
       continue;
@@ -63,7 +65,7 @@ std::string told(const testing::Finished& finished) {
   return names + last + '\n' + warnings + all + finished.err;
 }
 
-/// Alone, as two processes on one GPU wait for each other's turns.
+/// Runs alone, because two processes on one GPU wait for each other's turns.
 TEST(LongNcclPairTest, TwoProcessesOnOneGpuPassTheTestsOfCommunicators) {
   if (!kWithNccl || cuda_devices().empty()) GTEST_SKIP() << "needs NCCL and a GPU: " << cuda_absence();
   const testing::ScratchFolder folder;

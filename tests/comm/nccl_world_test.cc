@@ -1,4 +1,4 @@
-// NCCL's communicators over processes, which threads of this one play, a GPU each.
+// NCCL's communicators over processes; threads of this process play these, with one GPU each.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,7 +29,7 @@ class NcclWorldTest : public ::testing::Test {
     Device& device;
     Communicator& communicator;
     ProcessActivity& activity;
-    std::atomic<bool>& sign;  ///< the same one for all ranks, false at first
+    std::atomic<bool>& sign;  ///< shared by all ranks, false at first
   };
   using Work = std::function<void(const Rank&)>;
 
@@ -39,13 +39,15 @@ class NcclWorldTest : public ::testing::Test {
       GTEST_SKIP() << "needs NCCL and two GPUs, there are " << cuda_devices().size() << ": " << cuda_absence();
   }
 
-  /// A rank a process, on `gpus[rank]`; returns what each ended with. `expects_nccl`: what all find that they have.
+  /// Runs one rank per process, on `gpus[rank]`; returns how each ended. All ranks must find NCCL, or not, as
+  /// `expects_nccl` says.
   struct Options {
     double timeout_s = 60;
     bool deterministic = false;
     std::vector<RankPair> messages = {};
   };
-  /// A deadline to sit out: two processes that share a GPU form their communicators within ten seconds.
+  /// A deadline short enough to wait for. Two processes that share a GPU need up to ten seconds to form their
+  /// communicators.
   static double soon_s() { return ProcessPair::instance() != nullptr ? 10 : 2; }
 
   static std::vector<ExitCode> run(const std::vector<int>& gpus, bool expects_nccl, const Work& work) {
@@ -69,7 +71,7 @@ class NcclWorldTest : public ::testing::Test {
   }
 
  private:
-  /// Of this process, whose other one has the other rank, on the same GPU.
+  /// Runs this process's rank; the other process of the pair has the other rank, on the same GPU.
   static std::vector<ExitCode> run_own(ProcessPair& pair, const Work& work, const Options& options) {
     std::vector<ExitCode> codes(2, ExitCode::ok);
     std::atomic<bool>& sign = pair.new_sign();
@@ -129,7 +131,7 @@ TEST_F(NcclWorldTest, EveryCallDoesWhatItSays) {
     EXPECT_EQ(part.values(), (std::vector<float>{own.rank == 0 ? 1.f : 10.f}));
     own.communicator.all_gather(buffer_of(x), buffer_of(all));
     EXPECT_EQ(all.values(), (std::vector<float>{6, 8, 12, 6, 8, 12}));
-    // Through host memory:
+    // This call goes through host memory.
     own.communicator.gather(buffer_of(y), buffer_of(all.window(0, {4}, Layout::plain)), 0);
     const std::vector<float> unchanged = {6, 8, 12, 6, 8, 12}, gathered = {0, 0, 1, 10, 8, 12};
     EXPECT_EQ(all.values(), own.rank == 0 ? gathered : unchanged);
@@ -146,7 +148,7 @@ TEST_F(NcclWorldTest, EveryCallDoesWhatItSays) {
   EXPECT_EQ(codes, (Codes{ExitCode::ok, ExitCode::ok}));
 }
 
-/// Both send before they receive, and a message of nothing follows.
+/// Both ranks send before they receive, and an empty message follows.
 TEST_F(NcclWorldTest, MessagesOfPairsGoFromGpuToGpu) {
   const auto exchange = [](const Rank& own) {
     const int other = 1 - own.rank;
@@ -172,8 +174,8 @@ TEST_F(NcclWorldTest, MessagesOfPairsGoFromGpuToGpu) {
   EXPECT_EQ(run({0, 1}, true, exchange, {.messages = {{0, 1}, {1, 0}}}), (Codes{ExitCode::ok, ExitCode::ok}));
 }
 
-/// A GPU that gives memory back waits for all that it has been given. Both have begun to receive what the other one
-/// sends only after that.
+/// Giving memory back waits for all of the GPU's work. Both ranks have begun to receive messages that the other sends
+/// only after that.
 TEST_F(NcclWorldTest, WhoReceivesAheadMayWaitForItsGpu) {
   const auto give_memory_back = [](const Rank& own) {
     const int other = 1 - own.rank;
@@ -254,7 +256,7 @@ TEST_F(NcclWorldTest, RanksThatDifferEndAll) {
   }
 }
 
-/// What was recorded goes on with the staging that it was recorded with, when later calls have needed more.
+/// Recorded work keeps the staging memory that it was recorded with, even if later calls need more.
 TEST_F(NcclWorldTest, SumsInTheTreesOrderAreRecorded) {
   const auto codes =
       run({0, 1}, true,
@@ -274,7 +276,7 @@ TEST_F(NcclWorldTest, SumsInTheTreesOrderAreRecorded) {
             own.communicator.barrier();
             own.communicator.all_reduce(buffer_of(large));
             for (int i = 0; i < 2; ++i) recorded->run();
-            // 3, and twice as much with each replay.
+            // 3, doubled by each replay.
             EXPECT_EQ(x.values(), std::vector<float>(1000, 12));
             own.communicator.barrier();
           },
@@ -282,7 +284,8 @@ TEST_F(NcclWorldTest, SumsInTheTreesOrderAreRecorded) {
   EXPECT_EQ(codes, (Codes{ExitCode::ok, ExitCode::ok}));
 }
 
-/// Who hangs is found among those at work: where one process does, the others' GPUs are in NCCL, and nothing else is.
+/// The watch looks for a hung process among those at work. If one process hangs, the other processes' GPUs are in NCCL,
+/// and nothing else runs.
 TEST_F(NcclWorldTest, WhoWaitsForItsGpuInNcclWaitsForOthers) {
   std::atomic<bool> seen = false;
   const auto codes = run({0, 1}, true, [&seen](const Rank& own) {
@@ -312,7 +315,7 @@ TEST_F(NcclWorldTest, WhoWaitsForItsGpuInNcclWaitsForOthers) {
   EXPECT_EQ(codes, (Codes{ExitCode::ok, ExitCode::ok}));
 }
 
-/// A recorded step has no call that a thread could wait in: the host sees its end, or none.
+/// A recorded step has no call in which a thread could wait: the host sees its end, or nothing.
 TEST_F(NcclWorldTest, AGpuDoesNotWaitForAnotherBeyondTheDeadline) {
   const auto codes = run({0, 1}, true,
                          [](const Rank& own) {
@@ -331,7 +334,7 @@ TEST_F(NcclWorldTest, AGpuDoesNotWaitForAnotherBeyondTheDeadline) {
                            recorded->run();
                            own.communicator.count_replay({});
                            own.device.synchronize();
-                           // A thread that waits itself would have named its call first.
+                           // A waiting thread would have named its own call earlier.
                            EXPECT_GE(seconds_since(begun), 1.75 * soon_s());
                            EXPECT_LT(seconds_since(begun), 40);
                            own.sign = true;

@@ -14,7 +14,7 @@
 
 namespace dptrain {
 
-/// Processes with these many ranks each, played by threads of one process; element r is rank r.
+/// Processes with these numbers of ranks, played by threads of one process. Element r is rank r.
 inline RankList communicators_of_processes(const std::vector<int>& ranks_of_processes, double timeout_s) {
   const auto processes = static_cast<int>(ranks_of_processes.size());
   const auto exchanges = std::make_shared<std::vector<std::unique_ptr<ProcessExchange>>>();
@@ -32,7 +32,7 @@ inline RankList communicators_of_processes(const std::vector<int>& ranks_of_proc
   return ranks;
 }
 
-/// Processes of so many ranks each, the last one of what is left.
+/// Processes of `ranks_each` ranks each; the last one has the remaining ranks.
 inline CommunicatorKind process_communicators(const std::string& name, int ranks_each) {
   const auto make = [ranks_each](int size, double timeout_s) {
     std::vector<int> ranks_of_processes;

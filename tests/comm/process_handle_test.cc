@@ -30,7 +30,7 @@ TEST(ProcessHandle, KnowsItsParentAndWhetherItHasEnded) {
   EXPECT_EQ(process_start(pid), 0);
 }
 
-/// The system may refuse to read of it what it has let be opened.
+/// The system may refuse to read a file of the process that it has allowed to be opened.
 TEST(ProcessHandle, OfAProcessThatEndsWhileItIsReadIsNothing) {
   std::atomic<pid_t> child = 0;
   std::atomic<bool> done = false;

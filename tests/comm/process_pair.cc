@@ -24,7 +24,7 @@ constexpr double kPatience_s = 60;
 
 }  // namespace
 
-/// Bytes on their way to one of them.
+/// Bytes on their way to one of the two processes.
 struct ProcessPair::Way {
   static constexpr uint64_t kRoom = uint64_t{1} << 20;
   std::atomic<uint64_t> written, read;
@@ -33,7 +33,7 @@ struct ProcessPair::Way {
 
 struct ProcessPair::Shared {
   static constexpr int kSigns = 1024;
-  std::array<Way, 2> to;  // by process
+  std::array<Way, 2> to;  // indexed by process
   std::array<std::atomic<bool>, kSigns> signs;
 };
 
@@ -96,7 +96,7 @@ std::string ProcessPair::exchange(const std::string& own) {
   const auto begun = Clock::now();
   while (!message->is_done()) {
     if (seconds_since(begun) > kPatience_s) {
-      // Or each later test would wait as long.
+      // Ends the process, since each later test would wait as long.
       std::cerr << "the other process of the pair has not ended this test for " << kPatience_s << " s\n";
       std::_Exit(1);
     }
@@ -131,7 +131,7 @@ void ProcessPair::move() {
     Mailbox::Box box;
     std::vector<std::byte> message;
   };
-  // Messages are put down in the order in which they have come.
+  // The lock keeps messages in the order in which they arrive.
   const std::lock_guard moving(moving_);
   std::vector<Come> come;
   {

@@ -17,26 +17,26 @@
 
 namespace dptrain {
 
-/// The other one of two processes that run the same tests of this program at once, each as one rank: NCCL has two ranks
-/// on one GPU only in two processes. They meet in a file that both map, and whatever one of them asks for here, the
-/// other one asks for in the same order.
+/// The connection to the other of two processes that run the same tests of this program at once, one rank each: only in
+/// two processes can NCCL have two ranks on one GPU. The processes communicate through a file that both map. Whatever
+/// one of them asks for here, the other must ask for in the same order.
 class ProcessPair {
  public:
-  /// The environment's variable that says "<file>:<process>".
+  /// The environment variable that holds "<file>:<process>".
   static constexpr const char* kVariable = "DPTRAIN_TEST_PAIR";
 
-  /// Null where this program runs by itself.
+  /// Null where this program doesn't run as one of a pair.
   static ProcessPair* instance();
-  /// The file that the two are to be given, of zeros.
+  /// Makes the file that the two processes share, filled with zeros.
   static void make_file(const std::filesystem::path& path);
 
   int process() const { return process_; }
   int other() const { return 1 - process_; }
-  /// A wire between them that nothing else goes over.
+  /// A new wire between the two processes that carries nothing else.
   std::shared_ptr<ProcessWire> new_wire();
-  /// What the other one says. Ends this process where it says nothing for a minute.
+  /// Sends a text and returns the other process's text. Ends this process if no text arrives for a minute.
   std::string exchange(const std::string& own);
-  /// False at first, the same for both, and each one's own.
+  /// A new flag that both processes share, false at first.
   std::atomic<bool>& new_sign();
 
  private:
@@ -51,17 +51,17 @@ class ProcessPair {
   ProcessPair(const std::filesystem::path& path, int process);
   std::shared_ptr<Mailbox> mailbox(int wire);
   void send(int wire, int tag, std::span<const std::byte> bytes);
-  /// Bytes on, as far as there is room, and what has come into mailboxes.
+  /// Moves outgoing bytes into the file as far as there is room, and arrived messages into mailboxes.
   void move();
 
   const int process_;
   Shared* shared_;
-  std::mutex moving_;  // held before
+  std::mutex moving_;  // locked before mutex_
   std::mutex mutex_;
   std::deque<std::byte> out_;
   std::vector<std::byte> in_;
   std::map<int, std::shared_ptr<Mailbox>> mailboxes_;
-  int wires_ = 0;  // 0 is that of `exchange`
+  int wires_ = 0;  // wire 0 is the one of `exchange`
   int signs_ = 0;
 };
 

@@ -1,4 +1,5 @@
-// Sums over ranks that see no other's memory: the tree's bits whatever the nodes, and how many bytes leave these.
+// Sums over ranks that don't share memory: bits of the tree's order with any nodes, and the number of bytes between
+// nodes.
 #include "comm/rank_tree_plan.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// One rank's buffers and what it does.
+/// One rank's buffers and plan.
 struct Rank {
   RankTreePlan plan;
   Bytes in, out, staging;
@@ -58,7 +59,7 @@ class World {
     }
   }
 
-  /// A rank's result, and the sum that it should be, from the definition.
+  /// A rank's result, after a comparison with the sum by the definition.
   Bytes result(int rank) {
     Rank& own = ranks_[static_cast<size_t>(rank)];
     return is_in_place() ? own.in : own.out;
@@ -74,7 +75,7 @@ class World {
     return Bytes(begin, begin + call_.out.bytes());
   }
 
-  /// What leaves a rank for another node.
+  /// The bytes that a rank sends to other nodes.
   int64_t bytes_leaving(int rank) const {
     int64_t bytes = 0;
     for (const RankStage& stage : ranks_[static_cast<size_t>(rank)].plan.stages)
@@ -87,7 +88,7 @@ class World {
  private:
   bool is_in_place() const { return call_.kind != CommKind::reduce_scatter; }
 
-  /// Numbers of very different size, so that nearly every sum rounds.
+  /// Numbers of very different magnitudes, so that nearly every sum rounds.
   void append(Bytes& to, std::mt19937& random) const {
     const float value = std::ldexp(static_cast<float>(random()) - 2147483648.f, static_cast<int>(random() % 20) - 40);
     const auto put = [&to](const auto& number) {
@@ -138,7 +139,8 @@ class World {
       EXPECT_TRUE(line.empty()) << ends.second << " expects less of " << ends.first << " in stage " << stage;
   }
 
-  /// All of a stage is on its way at once: what comes may lie nowhere else that is sent or comes.
+  /// All messages of a stage are in flight at once, so a received message must not overlap memory that is sent or
+  /// received.
   void expect_nobody_else_at(int rank, size_t stage, const RankMessage& received) {
     Rank& own = ranks_[static_cast<size_t>(rank)];
     const std::byte* begin = place(own, received.place);
@@ -185,7 +187,7 @@ TEST(RankTreePlan, EverySumIsTheTreeToTheLastBit) {
 }
 
 TEST(RankTreePlan, OfManyRanksToo) {
-  // More subtrees than one sum may have.
+  // These worlds have more subtrees than one sum may have.
   for (const std::vector<int>& shape : {std::vector<int>(130, 1), std::vector<int>(70, 3)}) {
     const WorldShape nodes(shape);
     const CommCall call = call_of(CommKind::all_reduce, nodes, 10'000, DType::f32);
@@ -196,14 +198,14 @@ TEST(RankTreePlan, OfManyRanksToo) {
   }
 }
 
-/// Two nodes of eight ranks send each other one half of their sums and one of the whole, in equal parts.
+/// Two nodes of eight ranks send each other half of their sums once and the whole result once, in equal parts per rank.
 TEST(RankTreePlan, ANodesRanksShareItsLink) {
   constexpr int64_t kElements = 1 << 16, kBytes = 4 * kElements;
   const WorldShape nodes({8, 8});
   const CommCall call = call_of(CommKind::all_reduce, nodes, kElements, DType::f32);
   const World world(nodes, call, 64);
   for (int rank = 0; rank < nodes.ranks(); ++rank) EXPECT_EQ(world.bytes_leaving(rank), kBytes / 8) << rank;
-  // In 16 bits what goes up is in f32, and what comes back isn't.
+  // For 16-bit values, sums are sent in f32, and results in 16 bits.
   const CommCall halves = call_of(CommKind::all_reduce, nodes, kElements, DType::bf16);
   EXPECT_EQ(World(nodes, halves, 64).bytes_leaving(3), (4 + 2) * kElements / 2 / 8);
   const WorldShape alone({1, 1});
@@ -211,7 +213,7 @@ TEST(RankTreePlan, ANodesRanksShareItsLink) {
   EXPECT_EQ(World(alone, one_each, 64).bytes_leaving(0), 2 * kElements);
 }
 
-/// Of equal nodes a rank has one message for each neighbor, each way, and one for each other node.
+/// With equal nodes a rank has one message for each neighbor in each direction, and one for each other node.
 TEST(RankTreePlan, EqualNodesHaveFewMessages) {
   const WorldShape nodes({4, 4, 4});
   const CommCall call = call_of(CommKind::all_reduce, nodes, 1 << 16, DType::f32);

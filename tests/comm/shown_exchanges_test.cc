@@ -1,4 +1,4 @@
-// What a communicator shows of its calls on a rank's timeline.
+// The spans of a communicator's calls on a rank's timeline.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kLate = std::chrono::milliseconds(20);
 
-/// Two ranks that show what they exchange.
+/// Two ranks that record their exchanges.
 class ShownExchangesTest : public ::testing::Test {
  protected:
   void start(const ThreadGroupOptions& options = {}) {
@@ -77,7 +77,7 @@ TEST_F(ShownExchangesTest, OverASlowLinkItEndsWhenTheLastByteArrives) {
   std::vector<float> values[2] = {{1}, {2}};
   on_both([&](Communicator& own) {
     const auto work = own.start_all_reduce(buffer_of(values[own.rank()]));
-    // Rank 1 looks for it long after it has come.
+    // Rank 1 waits for it long after it has arrived.
     std::this_thread::sleep_for(kLate * 2 * own.rank());
     work->wait();
   });

@@ -1,4 +1,4 @@
-// Links that communication between threads is held to.
+// Simulated links that limit communication between threads.
 #include "comm/simulated_links.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::vector<DeviceId> workers(int count) {
   return devices;
 }
 
-/// Seconds that `call`, made by all of `size` ranks, needs over links of 1 ms and 1 MB/s.
+/// Seconds of `call`, made by all `size` ranks, over links of 1 ms and 1 MB/s.
 double seconds_of(CommCall call, int size, int64_t elements) {
   SimulatedLinks links({.all = {.latency_s = kMs, .bytes_per_s = 1e6}, .pairs = {}}, workers(size));
   const CommBuffer buffer{.elements = elements, .dtype = DType::f32};
@@ -32,7 +32,7 @@ double seconds_of(CommCall call, int size, int64_t elements) {
 }
 
 TEST(SimulatedLinks, CollectivesTakeWhatARingTakes) {
-  // 1,000 floats are 4 ms.
+  // 1,000 floats take 4 ms.
   EXPECT_NEAR(seconds_of({.kind = CommKind::all_reduce}, 4, 1000), 6 * (kMs + kMs), 1e-9);
   EXPECT_NEAR(seconds_of({.kind = CommKind::all_gather}, 4, 1000), 3 * 5 * kMs, 1e-9);
   EXPECT_NEAR(seconds_of({.kind = CommKind::reduce_scatter}, 4, 1000), 3 * 5 * kMs, 1e-9);
@@ -110,7 +110,7 @@ TEST(SimulatedLinks, WhatHasArrivedStaysThere) {
   }
 }
 
-/// How ranks end that run `function` over links of this speed.
+/// Runs `function` over links of this speed, and returns how the ranks end.
 [[nodiscard]] std::vector<Outcome> over_links(int size, const LinkSpeed& speed, const RankFunction& function) {
   auto ranks = make_thread_communicators(
       size,
@@ -118,7 +118,7 @@ TEST(SimulatedLinks, WhatHasArrivedStaysThere) {
   return outcomes_of(ranks, function);
 }
 
-/// The same, each without an exception.
+/// Runs `function` over such links; each rank must end without an exception.
 void run_over_links(int size, const LinkSpeed& speed, const RankFunction& function) {
   for (const Outcome& outcome : over_links(size, speed, function)) EXPECT_EQ(outcome, Outcome{});
 }
@@ -165,7 +165,7 @@ TEST(SimulatedLinks, ARankComputesWhileItsSumIsOnTheWay) {
 
 TEST(SimulatedLinks, AnUrgentSumEndsBeforeThoseThatWereStartedEarlier) {
   run_over_links(2, {.bytes_per_s = 1e6}, [](Communicator& own) {
-    // 800 ms each of two, 200 ms of the urgent one.
+    // Two buffers take 800 ms each, and the urgent one 200 ms.
     std::vector<float> first(200'000, 1), second(200'000, 2), urgent(50'000, 3);
     const auto begin = [&](std::vector<float>& values, int priority) {
       return own.start_prioritized_all_reduce(buffer_of(values), priority);

@@ -1,4 +1,4 @@
-// Memory that operations between processes hand on to each other.
+// Memory that operations between processes reuse.
 #include "comm/staging_pool.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ TEST(StagingPool, WhatWasGivenBackIsTakenAgain) {
   const std::byte* at = first.get();
   EXPECT_NE(pool->take(1000).get(), at);
   first.reset();
-  // The tightest that fits, and none that is much larger.
+  // Expects the smallest piece that fits, and none that is much larger than needed.
   const StagingPool::Memory again = pool->take(900);
   const StagingPool::Memory small = pool->take(10);
   EXPECT_TRUE(again != nullptr);

@@ -1,4 +1,4 @@
-// All-reduces that go on while their ranks do something else.
+// All-reduces that run while their ranks do something else.
 #include <atomic>
 #include <numeric>
 
@@ -11,7 +11,7 @@ class StartedAllReduceTest : public CommunicatorTest {
  protected:
   int64_t sum_of_ranks() const { return size() * (size() + 1) / 2; }
 
-  /// Bucket b of rank r holds (r + 1) (b + 1) everywhere.
+  /// Bucket b of rank r, with (r + 1) (b + 1) in every element.
   Values<float> bucket(int rank, int b, int64_t count) const {
     return values<float>(count, [&](int64_t) { return (rank + 1) * (b + 1); });
   }
@@ -33,7 +33,7 @@ TEST_P(StartedAllReduceTest, ManyMayBeStartedBeforeTheFirstIsWaitedFor) {
         const size_t b = backwards ? works.size() - 1 - i : i;
         works[b]->wait();
         EXPECT_TRUE(is_summed(buckets[b], static_cast<int>(b))) << b;
-        works[b]->wait();  // once more does nothing
+        works[b]->wait();  // waiting again does nothing
       }
     });
   }
@@ -44,7 +44,7 @@ TEST_P(StartedAllReduceTest, PrioritiesMayDifferAndChangeNoSum) {
     int64_t count;
     int priority;
   };
-  // Of many pieces and of one, with the higher priority before and after the lower.
+  // Buffers of many pieces and of one, with higher priorities before and after lower ones.
   const std::vector<Call> calls = {{200'000, -3}, {7, 0},       {131'072, -1}, {65'537, 2}, {0, 5},
                                    {1000, -3},    {65'536, -2}, {1, 1},        {150'000, 0}};
   run([&](Communicator& comm) {
@@ -57,7 +57,7 @@ TEST_P(StartedAllReduceTest, PrioritiesMayDifferAndChangeNoSum) {
         works.push_back(comm.start_prioritized_all_reduce(buffer_of(buckets[b]), calls[b].priority));
       std::vector<size_t> order(calls.size());
       std::iota(order.begin(), order.end(), size_t{0});
-      // By priority, as the next forward pass would wait for them.
+      // Waits in the order of priority, as the next forward pass would.
       std::ranges::stable_sort(order, [&](size_t a, size_t b) { return calls[a].priority > calls[b].priority; });
       for (const size_t b : order) {
         works[b]->wait();
@@ -72,7 +72,7 @@ TEST_P(StartedAllReduceTest, ReducesToEveryRankMayBeStartedAmongThem) {
   run([&](Communicator& comm) {
     std::vector<Values<float>> buckets;
     std::vector<std::unique_ptr<CommWork>> works;
-    // To each rank in turn, and to all after that: none is waited for before the last is started.
+    // Starts a reduce to each rank in turn and an all-reduce last, and waits only when all have been started.
     for (int b = 0; b <= size(); ++b)
       buckets.push_back(bucket(comm.rank(), b, counts[static_cast<size_t>(b) % counts.size()]));
     for (int root = 0; root < size(); ++root)
@@ -109,7 +109,7 @@ TEST_P(StartedAloneTest, StartDoesntWaitForTheOthers) {
   std::atomic<int> started = 0;
   run([&](Communicator& comm) {
     Values<float> values = bucket(comm.rank(), 0, 100'000);
-    // Each rank starts only after the one before it has come back from starting.
+    // Each rank starts only after the rank before has returned from starting.
     while (started != comm.rank()) std::this_thread::yield();
     const auto work = comm.start_all_reduce(buffer_of(values));
     ++started;
@@ -138,7 +138,7 @@ TEST_P(StartedAllReduceTest, EndedWithoutWaitItIsFinishedFirst) {
   });
 }
 
-/// Unlike work that belongs to a device.
+/// Work that belongs to a device can't do this.
 TEST_P(StartedAloneTest, WorkMayOutliveItsCommunicator) {
   auto ranks = make();
   std::vector<Values<float>> buckets;

@@ -1,4 +1,4 @@
-// Messages that go on while their ranks do something else.
+// Messages that are in flight while their ranks do something else.
 #include <atomic>
 #include <sstream>
 
@@ -8,12 +8,12 @@
 namespace dptrain {
 namespace {
 
-/// Every rank has a neighbor: 0 and 1, 2 and 3... The last of an odd number has none.
+/// Ranks are neighbors in pairs: 0 and 1, 2 and 3... With an odd number, the last rank has no neighbor.
 class StartedMessagesTest : public CommunicatorTest {
  protected:
   const std::vector<int64_t> counts_ = {7, 200'000, 0, 1, 65'537};
 
-  /// What rank `from` sends as its message number `m`.
+  /// Message number `m` of rank `from`.
   Values<float> message(int from, size_t m) const {
     return values<float>(counts_[m], [=](int64_t i) { return 100 * from + 10 * static_cast<int64_t>(m) + i % 7; });
   }
@@ -30,7 +30,7 @@ class StartedMessagesTest : public CommunicatorTest {
 };
 
 TEST_P(StartedMessagesTest, CrossWithoutWaitingForEachOther) {
-  // Both send everything before they receive anything: ends that wait for each other would never end.
+  // Both ranks send everything before they receive anything. If a send waited for its receive, they would wait forever.
   run_pairs([&](Communicator& comm, int neighbor) {
     std::vector<Values<float>> sent, received;
     std::vector<std::unique_ptr<CommWork>> sending;
@@ -45,7 +45,7 @@ TEST_P(StartedMessagesTest, CrossWithoutWaitingForEachOther) {
     }
     for (auto& work : sending) {
       work->wait();
-      work->wait();  // once more does nothing
+      work->wait();  // waiting again does nothing
     }
   });
 }
@@ -72,7 +72,7 @@ TEST_P(StartedMessagesTest, OfManyPartsNoneIsTakenForTheNextMessage) {
   if (size() < 2) return;
   run([&](Communicator& comm) {
     if (comm.rank() > 1) return;
-    // 20 MB, then a few bytes, then what has a part's length itself.
+    // Messages of 20 MB, of a few bytes, and of the size of one part.
     const std::vector<int64_t> counts = {5'000'000, 3, 70'000};
     const auto of = [&](size_t m) {
       return values<float>(counts[m], [=](int64_t i) { return static_cast<int64_t>(m) + i % 1009; });
@@ -98,7 +98,7 @@ TEST_P(StartedMessagesTest, StartingWaitsForNobody) {
       work->wait();
       return;
     }
-    // A receiver comes only after all senders are back from starting.
+    // A receiver calls only after all senders have returned from starting.
     while (started < size() / 2) std::this_thread::yield();
     comm.receive(buffer_of(values), neighbor);
     EXPECT_EQ(values, message(neighbor, 1));

@@ -1,4 +1,4 @@
-// In what order messages between processes are given to the wire.
+// The order in which messages between processes are given to the wire.
 #include "comm/transfer.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-/// A wire that says what it has been given to send, and carries it when told to.
+/// A wire that records what it is given to send, and carries it on request.
 class WatchedWire final : public ProcessWire {
  public:
   struct Sent {
@@ -37,7 +37,7 @@ class WatchedWire final : public ProcessWire {
     return std::make_unique<Message>(received.back());
   }
 
-  /// Tags of what was given since the last call, which is carried now.
+  /// Carries what was given since the last call, and returns its tags.
   std::vector<int> carried_tags() {
     std::vector<int> tags;
     for (; carried_ < sent.size(); ++carried_) {
@@ -77,23 +77,23 @@ class TransferTest : public ::testing::Test {
                       .overdue = {}};
     return {wire_, window_, std::move(transfer), [](int) {}};
   }
-  /// Nobody says that the other one has begun it.
+  /// A transfer whose receiver hasn't reported that it has begun.
   TransferUnderWay sending_ahead(int tag, int64_t bytes, int to = 1) {
     return begun(tag, {{.sends = true, .process = to, .bytes = bytes}}, {to});
   }
-  /// The other one has.
+  /// A transfer whose receiver has begun.
   TransferUnderWay sending(int tag, int64_t bytes, int to = 1) {
     TransferUnderWay transfer = sending_ahead(tag, bytes, to);
     wire_.received.back()->done = true;
     transfer.is_done();
     return transfer;
   }
-  /// Whether anything went, with nobody before it.
+  /// Whether the transfer sent anything, with no earlier transfer in its way.
   static bool send_on(TransferUnderWay& transfer) {
     HeldTags held;
     return transfer.send_on(held);
   }
-  /// Bytes that were given since they were carried the last time.
+  /// Bytes that were given and not carried yet.
   int64_t given_bytes() const {
     int64_t given = 0;
     for (size_t i = wire_.carried(); i < wire_.sent.size(); ++i) given += wire_.sent[i]->bytes;
@@ -101,7 +101,7 @@ class TransferTest : public ::testing::Test {
   }
 
   std::vector<std::byte> memory_ = std::vector<std::byte>(8 * kMiB);
-  std::optional<JobFailure> wrong_;  ///< what every header is
+  std::optional<JobFailure> wrong_;  ///< the failure that every received header reports
   WatchedWire wire_;
   SendWindow window_{3};
 };
@@ -157,7 +157,8 @@ TEST_F(TransferTest, EachProcessHasAWindowOfItsOwn) {
   EXPECT_EQ(wire_.sent.back()->to, 2) << "the other one still waits";
 }
 
-/// The other process may have to be given something else before it can begin: it never would, if this went first.
+/// The other process may need another message before it can begin this one: sending this one first would block both
+/// forever.
 TEST_F(TransferTest, WhatIsNotBegunThereKeepsNobodyWaiting) {
   auto early = sending_ahead(1, 4 * kMiB), wanted = sending(2, kMiB / 2);
   HeldTags held;
@@ -168,7 +169,7 @@ TEST_F(TransferTest, WhatIsNotBegunThereKeepsNobodyWaiting) {
   const std::vector<int> given = wire_.carried_tags();
   EXPECT_EQ(std::ranges::count(given, 2), 9) << "all of it";
   EXPECT_TRUE(wanted.is_done());
-  // None of it was in the window, which it has to itself once it is begun there.
+  // None of the message was in the window; once the receiver has begun, it has the window to itself.
   wire_.received[0]->done = true;
   EXPECT_FALSE(early.is_done());
   EXPECT_TRUE(send_on(early));
@@ -216,7 +217,7 @@ TEST_F(TransferTest, ExpectsWhatComesWhateverIsToBeSent) {
   EXPECT_EQ(bytes, 8 * kMiB + 5);
 }
 
-/// Process 1 may begin only once it has something from process 2, which waits until all of this has come.
+/// Process 1 may begin only after a message from process 2, and process 2 waits until all of this has arrived.
 TEST_F(TransferTest, WhatOneSendsIsTakenInWhateverAnotherHasBegun) {
   memory_.resize(40 * kMiB);
   auto transfer =

@@ -1,4 +1,4 @@
-// The order of sums, in values where another order ends in other bits.
+// The order of sums, with values for which another order gives other bits.
 #include <cstring>
 #include <random>
 
@@ -9,8 +9,8 @@
 namespace dptrain {
 namespace {
 
-/// The definition, written down once more: both halves first, then their sum. The left half is the largest power of two
-/// below the number of addends.
+/// An independent implementation of the definition: first each half, then their sum. The left half has the largest
+/// power of two below the number of addends.
 template <class T>
 T tree_of(const std::vector<T>& addends) {
   if (addends.size() == 1) return addends[0];
@@ -20,7 +20,7 @@ T tree_of(const std::vector<T>& addends) {
          tree_of(std::vector<T>(addends.begin() + left, addends.end()));
 }
 
-/// Numbers of very different size, so that nearly every sum rounds.
+/// Numbers of very different magnitudes, so that nearly every sum rounds.
 template <class T>
 std::vector<std::vector<T>> rough_values(int ranks, int64_t count) {
   std::mt19937 random(17);
@@ -54,7 +54,7 @@ void expect_tree_of_inputs(int inputs, int64_t count) {
   std::vector<T> result(count);
   TreeSum sum{.inputs = {}, .outputs = {result.data()}, .elements = count, .dtype = dtype_of<T>()};
   for (auto& row : values) sum.inputs.push_back(row.data());
-  // Parts of odd sizes, not in order: the bits can't depend on how the elements are divided.
+  // Parts of odd sizes, out of order: the bits must not depend on how the elements are divided.
   sum.run(count / 4, count);
   sum.run(0, 1);
   sum.run(1, count / 4);
@@ -71,7 +71,7 @@ TEST(TreeSumTest, IsTheTreeForAnyNumberOfInputs) {
   expect_tree_of_inputs<double>(kMostRanks, 50);
 }
 
-/// Numbers of 16 bits, of very different size, and their sums in f32, rounded once.
+/// 16-bit numbers of very different magnitudes; their sums are made in f32 and rounded once.
 template <class Half>
 std::vector<std::vector<Half>> rough_halves(int ranks, int64_t count) {
   std::vector<std::vector<Half>> halves;
@@ -114,7 +114,7 @@ TEST(TreeSumTest, OfSixteenBitsIsRoundedOnce) {
   expect_rounded_tree_of_inputs<Float16>(kMostRanks - 1, 50);
 }
 
-/// What a stack makes of one input after the other, as GPUs add up.
+/// The sum that a stack makes of one input after the other, as GPUs add up.
 float sum_on_stack(const std::vector<float>& inputs, const std::vector<int>& widths) {
   const std::vector<int> additions = additions_after(widths);
   std::vector<float> stack;
@@ -136,7 +136,7 @@ TEST(TreeSumTest, AStackAddsUpInTheSameOrder) {
     std::vector<float> addends;
     for (const auto& row : rough_values<float>(ranks, 1)) addends.push_back(row[0]);
     EXPECT_EQ(sum_on_stack(addends, std::vector<int>(addends.size(), 1)), tree_of(addends)) << ranks;
-    // And of subtrees that are added up before.
+    // The inputs may also be subtrees that have been added up before.
     for (const int most : {2, 3, 5, 64}) {
       std::vector<float> sums;
       std::vector<int> widths;
@@ -175,8 +175,8 @@ class TreeOrderTest : public CommunicatorTest {
 };
 
 TEST_P(TreeOrderTest, OrderShowsInTheBits) {
-  // From the left this is 1e8 + 1 - 1e8 + 1...: the 1 after 1e8 is lost, the one after 0 isn't. In the tree both are
-  // lost.
+  // From left to right the sums are 1e8 + 1 - 1e8 + 1...: the 1 after 1e8 is lost, the 1 after 0 isn't. In the tree
+  // both are lost.
   const std::vector<float> addends = {1e8f, 1, -1e8f, 1, 1e8f, 2, -1e8f, 3};
   const std::vector<float> expected = {1e8f, 1e8f, 0, 0, 1e8f, 1e8f, 0, 0};
   run([&](Communicator& comm) {

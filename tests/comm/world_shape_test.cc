@@ -1,4 +1,4 @@
-// What a process of a world can add up alone.
+// Which subtrees of the sum a process of a world can add up alone.
 #include "comm/world_shape.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(WorldShape, ProcessesHaveRunsOfRanksInOrder) {
 }
 
 TEST(WorldShape, WholeSubtreesAreThoseOfTheTreeOverAllRanks) {
-  // ((0+1)+(2+3))+(4+5)
+  // The tree is ((0+1)+(2+3))+(4+5).
   const WorldShape halves({3, 3});
   EXPECT_EQ(halves.whole_subtrees(0), (Runs{{0, 2}, {2, 3}}));
   EXPECT_EQ(halves.whole_subtrees(1), (Runs{{3, 4}, {4, 6}}));

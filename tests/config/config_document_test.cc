@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"nul_byte", std::string("a: 1\nb: x\0y\n", 12),
                 "a.yaml:2:5: expected text in UTF-8, got a NUL byte; save the file as plain text"},
         Refusal{"nul_escape", "a: \"x\\0y\"\n", "a.yaml:1:4: expected text, got a NUL character; leave it out"},
-        // yaml-cpp takes 0x04 for the end of the file and would drop what follows.
+        // yaml-cpp takes 0x04 for the end of the file and would drop the rest.
         Refusal{"control_character",
                 "a: 1\n\x04"
                 "b: 2\n",
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"open_list", "a: [1, 2\n",
                 "a.yaml:2:1: expected valid YAML, got a mistake in the syntax (end of sequence flow not found); check "
                 "indentation, brackets, quotes and the space behind each colon, here and above"},
-        // yaml-cpp would take all that follows for a part of the value.
+        // yaml-cpp would take the whole rest as part of the value.
         Refusal{"open_quote", "a: 1\nb: \"my run\nc: 2\n",
                 "a.yaml:2:4: expected a text that ends with \", got none of them to the end; close the quote"},
         Refusal{"open_single_quote", "a: 'it''s\nc: 2\n",
@@ -151,8 +151,8 @@ TEST(ConfigDocument, RefusesMoreThanAMebibyte) {
             "a.yaml:1:1: expected at most 1 MiB of YAML, got 1048586 bytes; check that it is the file you meant");
 }
 
-// Each took up to 0.4 s and 190 MB where yaml-cpp was left alone with it. The bound is loose, so that a busy machine
-// passes; unbounded, an alias bomb takes hours.
+// Each took up to 0.4 s and 190 MB with yaml-cpp alone. The bound is loose, so that a busy machine passes; an unlimited
+// alias bomb takes hours.
 TEST(ConfigDocument, RefusesBombsEarly) {
   std::string aliases = "a: &a [x, x, x, x, x, x, x, x, x, x]\n";
   for (char c = 'b'; c < 'z'; ++c) {

@@ -1,4 +1,4 @@
-// Lists of names with options, which may hold such lists in turn.
+// Lists of names with options, which may themselves contain such lists.
 
 #include <gtest/gtest.h>
 
@@ -111,7 +111,7 @@ TEST(NamedList, SaysHowOptionsBesideTheNameAreWritten) {
                    "wait, seconds: 3}; write wait: {seconds: 3}",
                    "a.yaml:5:5: steps[2]: expected a name alone or in front of its options, got the mapping {type: "
                    "stop}; write stop"}));
-  // With what stands behind the name itself.
+  // The advice keeps the value that was written behind the name.
   EXPECT_EQ(mistakes_of("steps:\n  - {name: x, wait: 3}\n  - {name: x, wait: {seconds: 3}}\n"),
             (Lines{"a.yaml:2:5: steps[0]: expected a name alone or in front of its options, got the mapping {name: x, "
                    "wait: 3}; write wait: {seconds: 3, name: x}",

@@ -12,7 +12,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// The mistakes in one more line behind the smallest configuration.
+/// The mistakes when one more line follows the smallest configuration.
 Lines mistakes_of_line(const std::string& line) { return mistakes_in(kSmallest + line + "\n"); }
 
 SampleConfig with(const std::string& line) { return sample_of(parse_config(kSmallest + line + "\n", "a.yaml")); }
@@ -206,7 +206,7 @@ TEST(ConfigReader, SectionsAndTheirItems) {
   EXPECT_EQ(mistakes_of_line("checkpoint: 3"),
             Lines{"configs/a.yaml:3:1: checkpoint: expected a mapping, or none, got 3; write for instance checkpoint: "
                   "{keep: 3}"});
-  // What is written may be meant for the first key.
+  // The value may be meant for the first key.
   EXPECT_EQ(mistakes_of_line("checkpoint: 7"),
             Lines{"configs/a.yaml:3:1: checkpoint: expected a mapping, or none, got 7; write for instance checkpoint: "
                   "{keep: 7}"});

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Of what reads a number of the key "a".
+/// The error of reading key "a" as a number.
 std::string words_of(const std::string& text) {
   try {
     json::parse(text).at("a").get<double>();

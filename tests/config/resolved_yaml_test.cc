@@ -157,7 +157,7 @@ TEST(ResolvedYaml, KeepsThatAnEmptySectionWasWritten) {
   EXPECT_EQ(yaml_of("seed: 0\n"), "seed: 0\n");
 }
 
-/// What "net" has for options in this configuration.
+/// The options of "net" in this configuration.
 ResolvedOptions options_of(const std::string& yaml) {
   ResolvedOptions options;
   const std::vector<ConfigChoice> layers = {

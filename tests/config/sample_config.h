@@ -15,7 +15,7 @@
 
 namespace dptrain::testing {
 
-/// A little experiment with a key of every kind, read the way that the floors read theirs.
+/// A small experiment with a key of every kind, read in the way that the program's parts read their keys.
 struct SampleConfig {
   std::string name;
   std::string model;
@@ -45,10 +45,10 @@ inline constexpr double kAuto = -1;
 
 void read_sample(ConfigReader& reader, SampleConfig& config);
 
-/// What the text means.
+/// Reads a configuration.
 SampleConfig sample_of(const ConfigNode& root);
 
-/// The error that `act` throws; fails the test where it throws none.
+/// The error that `act` throws; fails the test if it throws none.
 template <typename Act>
 Error error_of(Act act) {
   try {
@@ -60,7 +60,7 @@ Error error_of(Act act) {
   return Error(ExitCode::ok, "no error");
 }
 
-/// The lines of the 78 that reading `text` as configs/a.yaml throws.
+/// The lines of the message (exit code 78) that reading `text` as configs/a.yaml throws.
 std::vector<std::string> mistakes_in(const std::string& text, const std::vector<std::string>& overrides = {});
 
 inline constexpr const char* kSmallest = "model: lenet\nlearning_rate: 0.2\n";

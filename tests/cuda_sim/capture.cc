@@ -1,5 +1,5 @@
-// Stream capture: what is given to a capturing stream becomes a graph's node. Rules: Programming Guide, "Creating a
-// Graph Using Stream Capture", and the API reference of cudaStreamBeginCapture and cudaThreadExchangeStreamCaptureMode.
+// Stream capture: work for a capturing stream becomes a node of a graph. Rules: Programming Guide, "Creating a Graph
+// Using Stream Capture", and the API reference of cudaStreamBeginCapture and cudaThreadExchangeStreamCaptureMode.
 #include <algorithm>
 
 #include "runtime.h"
@@ -30,7 +30,7 @@ void release(const std::shared_ptr<Capture>& capture) {
   std::erase(runtime().captures, capture);
 }
 
-// Every node is followed by the origin's last ones: no stream was left out.
+// Whether the origin's last nodes follow every node, so that no stream was left unjoined.
 bool joined(const Capture& capture) {
   std::vector<bool> reached(capture.nodes.size(), false);
   std::vector<std::size_t> pending(capture.origin->capture_tail);

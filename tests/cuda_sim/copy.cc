@@ -9,7 +9,7 @@ using namespace dptrain::cuda_sim;
 namespace dptrain::cuda_sim {
 namespace {
 
-// Where the range is; a message in `why` where it does not lie inside of one live allocation.
+// The place of a range. Sets `why` to a message if the range isn't inside one live allocation.
 Place locate(const void* address, std::size_t bytes, const char* role, std::string& why) {
   std::size_t after = 0;
   const Allocation* allocation = find_allocation(address, &after);
@@ -32,7 +32,7 @@ struct Copy {
 
 const char* name(bool device) { return device ? "device memory" : "host memory"; }
 
-// Empty where ranges and direction are right.
+// Empty if ranges and direction are right.
 std::string fault(const Copy& copy, Place& to, Place& from) {
   std::string why;
   to = locate(copy.to, copy.bytes, "destination", why);
@@ -48,7 +48,7 @@ std::string fault(const Copy& copy, Place& to, Place& from) {
   return why;
 }
 
-// `blocking`: returns when the copy is done, as the calls without Async do.
+// With `blocking` it returns when the copy is done, as the calls without Async do.
 cudaError_t copy(Lock& lock, const Copy& copy, cudaStream_t handle, bool blocking) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return finish(error);
   CUstream_st* stream = find_stream(handle);

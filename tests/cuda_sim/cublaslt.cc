@@ -13,7 +13,7 @@ using namespace dptrain::cuda_sim;
 namespace dptrain::cuda_sim {
 namespace {
 
-// What the heuristic promised: kept in the opaque algorithm.
+// The heuristic's promise, stored in the opaque algorithm.
 struct Algorithm {
   std::uint64_t magic = 0;
   std::uint64_t workspace_bytes = 0;

@@ -1,4 +1,5 @@
-// What cublasLt's opaque descriptors hold here. A matrix layout is the one that matmul.h computes with.
+// The contents of cublasLt's opaque descriptors in the simulator. A matrix layout is the one that matmul.h computes
+// with.
 #pragma once
 
 #include <cublasLt.h>
@@ -36,7 +37,7 @@ inline MatmulDesc& of(cublasLtMatmulDesc_t desc) { return *reinterpret_cast<Matm
 inline MatrixLayout& of(cublasLtMatrixLayout_t layout) { return *reinterpret_cast<MatrixLayout*>(layout); }
 inline Preference& of(cublasLtMatmulPreference_t preference) { return *reinterpret_cast<Preference*>(preference); }
 
-// `status`, with a line on stderr.
+// Returns `status` and prints a line on stderr.
 cublasStatus_t refuse(cublasStatus_t status, const std::string& why);
 
 }  // namespace dptrain::cuda_sim

@@ -1,4 +1,4 @@
-// Devices: how many, which is current, waiting for one, and access from one to another.
+// Devices: their number, the current one, waiting for one, and access from one to another.
 #include <cstdio>
 #include <cstdlib>
 
@@ -22,7 +22,7 @@ std::size_t from_environment(const char* name, std::size_t otherwise) {
 }  // namespace
 
 Runtime& runtime() {
-  // Never destroyed: threads and their destructors may come later.
+  // Never destroyed, because threads and their destructors may use it later.
   static Runtime& machine = *[] {
     auto* made = new Runtime;
     made->devices.resize(from_environment("DPTRAIN_CUDA_SIM_DEVICES", 2));
@@ -84,7 +84,7 @@ cudaError_t cudaDeviceSynchronize() {
   return finish(runtime().devices[static_cast<std::size_t>(device)].sticky);
 }
 
-// Ends the device's work and forgets its error. Memory and handles stay, so that what the caller frees later is known.
+// Ends the device's work and clears its error. Memory and handles stay, so that later frees by the caller are valid.
 cudaError_t cudaDeviceReset() {
   Lock lock(runtime().mutex);
   if (runtime().devices.empty()) return finish(cudaErrorNoDevice);

@@ -1,4 +1,4 @@
-// What the simulated GPU says of itself and of its kernels.
+// The properties that the simulated GPU reports of itself and of its kernels.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -40,7 +40,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   made.maxGridSize[1] = made.maxGridSize[2] = 65535;
   made.totalConstMem = 65536;
   made.major = 9;
-  made.multiProcessorCount = 4;  // few, so that loops over the grid go round
+  made.multiProcessorCount = 4;  // few, so that grid-stride loops repeat
   made.canMapHostMemory = made.concurrentKernels = made.unifiedAddressing = 1;
   made.pciBusID = device + 1;
   made.asyncEngineCount = 3;

@@ -1,4 +1,5 @@
-// Work is run as late as CUDA allows: only what a waiting thread needs, and of what is ready the latest given first.
+// Work is run as late as CUDA allows: only what a waiting thread needs, and of the work that is ready the last
+// submitted first.
 #include <algorithm>
 #include <queue>
 #include <thread>
@@ -20,13 +21,13 @@ struct EarlierFirst {
   bool operator()(const OpPtr& a, const OpPtr& b) const { return a->sequence < b->sequence; }
 };
 
-// The operations that must run before `targets` are done, and those of them that can run now. Each carries the number
-// of the last search that came to it: a search whose operations another thread's has come to since finds fewer
-// successors, and who waits searches again.
+// The operations that must run before `targets` are done, and those of them that can run now. Each operation has the
+// number of the last search that reached it. If another thread's search has reached it since, this search finds fewer
+// successors, and a waiting thread searches again.
 class Needed {
  public:
   explicit Needed(const std::vector<OpPtr>& targets) {
-    // Where they are kept: nothing changes there before the end.
+    // Pointers into the owning vectors, which don't change before the end.
     std::vector<const OpPtr*> pending;
     const auto add = [&pending](const std::vector<OpPtr>& ops) {
       for (const OpPtr& op : ops) pending.push_back(&op);
@@ -56,7 +57,7 @@ class Needed {
       const OpPtr successor = weak.lock();
       if (successor == nullptr || successor->needed_by != search_) continue;
       offer(successor);
-      // A collective becomes ready by its last member, whichever that is: offering this one is enough.
+      // A collective becomes ready with its last member, so offering this one is enough.
     }
   }
 
@@ -97,7 +98,7 @@ void run_rendezvous(Lock& lock, const OpPtr& op) {
   rendezvous->members.clear();  // breaks the cycle of ownership
 }
 
-// Runs a ready operation; a collective's other members with it. Returns the operations done.
+// Runs a ready operation, and with it a collective's other members. Returns the finished operations.
 std::vector<OpPtr> run(Lock& lock, const OpPtr& op) {
   if (op->rendezvous != nullptr) {
     std::vector<OpPtr> done = op->rendezvous->failed ? std::vector<OpPtr>{op} : op->rendezvous->members;
@@ -173,7 +174,7 @@ void make_progress(Lock& lock, const OpPtr& target) {
     run(lock, op);
     return;
   }
-  lock.unlock();  // another thread's turn
+  lock.unlock();  // lets another thread run
   std::this_thread::yield();
   lock.lock();
 }

@@ -1,4 +1,4 @@
-// Errors: their names, and what a host thread remembers of them.
+// Errors: their names, and the errors that a host thread remembers.
 #include <cstdio>
 
 #include "runtime.h"

@@ -1,4 +1,4 @@
-// What runs a grid's blocks on a host thread (grid.cc), and how their threads wait for each other (executor_waits.cc).
+// Runs a grid's blocks on a host thread (grid.cc), and lets their threads wait for each other (executor_waits.cc).
 #pragma once
 
 #include <cuda_sim_device.h>
@@ -23,7 +23,7 @@ struct Thread {
   Exchange kind = Exchange::kSync;
   unsigned mask = 0;
   int source_lane = 0;
-  std::uint64_t value = 0;  // given, then received
+  std::uint64_t value = 0;  // first the given value, then the received one
   Fiber* fiber = nullptr;
 };
 

@@ -24,7 +24,7 @@ void Executor::fail(const std::string& what) {
   if (error_.empty()) error_ = what;
 }
 
-// The thread never goes on: the grid ends.
+// The thread never continues: the grid ends.
 void Executor::fault(const char* what) {
   fail(position(current_) + ": " + what);
   suspend(ThreadState::kInExchange);
@@ -51,7 +51,7 @@ std::uint64_t Executor::exchange(unsigned mask, std::uint64_t value, int source_
   thread.source_lane = source_lane;
   thread.kind = kind;
   const unsigned first = self / kWarp * kWarp;
-  // Lanes past the block's end do not exist; CUDA lets a full mask stand for the lanes there are.
+  // Lanes past the block's end don't exist; CUDA allows a full mask for the existing lanes.
   const unsigned lanes = std::min(kWarp, static_cast<unsigned>(threads_.size()) - first);
   const unsigned existing = lanes == kWarp ? ~0u : (1u << lanes) - 1;
   if ((mask >> (self % kWarp) & 1) == 0) fault("a warp exchange whose mask does not name the calling lane");
@@ -67,7 +67,7 @@ std::uint64_t Executor::exchange(unsigned mask, std::uint64_t value, int source_
   return thread.value;
 }
 
-// The last lane goes on without a switch; the others become ready.
+// The last lane continues without a switch; the others become ready.
 void Executor::complete_exchange(unsigned first, unsigned mask) {
   std::uint64_t given[kWarp];
   std::uint64_t ballot = 0;

@@ -28,7 +28,8 @@ constexpr std::size_t kStackBytes = 64 * 1024;
 #endif
 
 #if defined(__x86_64__)
-// Pushes the registers that the System V ABI has a callee keep, swaps stacks, pops the other side's.
+// Pushes the registers that a callee must preserve in the System V ABI, swaps stacks, and pops the other side's
+// registers.
 asm(R"(
 .text
 .p2align 4
@@ -57,7 +58,7 @@ extern "C" void dptrain_cuda_sim_switch(void** save_sp, void* load_sp);
 }  // namespace
 
 struct Fiber::State {
-  char* base = nullptr;  // the mapping, its guard page first
+  char* base = nullptr;  // the mapping; it begins with the guard page
   std::size_t page = 0;
   void (*entry)() = nullptr;
 #if defined(__x86_64__)
@@ -126,8 +127,8 @@ void Fiber::reset(void (*entry)()) {
   state_->tsan_inside = __tsan_create_fiber(0);
 #endif
 #if defined(__x86_64__)
-  // Six registers of any value, the address start() is "returned" to, and the return address start() would have: after
-  // that `ret` the stack pointer is 8 below a multiple of 16, as the ABI has it at a function's first instruction.
+  // Six registers of any value, the address start() that is "returned" to, and a return address for start(). After that
+  // `ret` the stack pointer is 8 below a multiple of 16, as the ABI requires at a function's first instruction.
   auto* top = reinterpret_cast<void**>(state_->stack() + kStackBytes) - 8;
   for (int i = 0; i < 6; ++i) top[i] = nullptr;
   top[6] = reinterpret_cast<void*>(&FiberEntry::start);

@@ -6,7 +6,7 @@
 
 namespace dptrain::cuda_sim {
 
-// A stack with a guard page below it, and the place where it was left. Belongs to the host thread that made it.
+// A stack with a guard page below it, and the point where execution left it. Belongs to the host thread that made it.
 class Fiber {
  public:
   Fiber();
@@ -14,8 +14,8 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // The next enter() calls entry() on the empty stack; whatever was left on it is dropped without destructors.
-  // entry must never return: it leaves by leave().
+  // The next enter() calls entry() on the empty stack. Whatever was left on the stack is dropped without destructors.
+  // entry must never return: it ends by leave().
   void reset(void (*entry)());
   // Runs the fiber until it leaves. Called from the host thread's own stack.
   void enter();

@@ -1,4 +1,4 @@
-// Graphs: replays of captured work. The order among nodes that are ready is the engine's: the one captured last first.
+// Graphs: replays of captured work. The engine chooses the order of nodes that are ready: the last captured first.
 #include <algorithm>
 
 #include "runtime.h"

@@ -35,7 +35,7 @@ Fiber* Executor::take_fiber() {
 }
 
 void Executor::run_new_threads() {
-  // The stack of a thread that waits is not in the pool, so this fiber stays the same in the whole loop.
+  // A waiting thread's stack is not in the pool, so this fiber stays the same in the whole loop.
   Fiber* self = threads_[nth(started_)].fiber;
   while (started_ < threads_.size()) {
     const unsigned thread = nth(started_++);
@@ -43,7 +43,7 @@ void Executor::run_new_threads() {
     threads_[thread].state = ThreadState::kReady;
     place(thread);
     grid_->thread();
-    // Here again, perhaps after waits: current_ is this thread.
+    // Back here, perhaps after waits: current_ is this thread.
     threads_[current_].state = ThreadState::kDone;
     ++done_;
   }
@@ -68,7 +68,7 @@ void Executor::run_block() {
   std::fill(threads_.begin(), threads_.end(), Thread{});
   started_ = done_ = at_barrier_ = ready_ = 0;
   const auto count = static_cast<unsigned>(threads_.size());
-  // A ready thread of an earlier warp waits until every thread of the block has begun: a legal schedule.
+  // A ready thread of an earlier warp waits until every thread of the block has begun, which is a legal schedule.
   while (started_ < count && error_.empty()) {
     Fiber* fiber = take_fiber();
     threads_[nth(started_)].fiber = fiber;
@@ -101,7 +101,7 @@ std::string Executor::run(const Grid& grid) {
                 static_cast<unsigned>(b / grid.grid.x / grid.grid.y)};
     run_block();
   }
-  if (!error_.empty()) {  // stacks of threads that will never go on
+  if (!error_.empty()) {  // stacks of threads that will never continue
     free_fibers_.clear();
     for (const auto& fiber : fibers_) free_fibers_.push_back(fiber.get());
   }

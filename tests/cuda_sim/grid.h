@@ -18,7 +18,7 @@ struct Grid {
 // The kernel's name where the dynamic symbol table has it (link with -rdynamic), else its address.
 std::string kernel_name(const void* kernel);
 
-// Empty, or why the grid could not go on: barriers and warp exchanges that wait for each other for ever.
+// Empty, or why the grid couldn't continue: barriers and warp exchanges that wait for each other forever.
 std::string run_grid(const Grid& grid);
 
 }  // namespace dptrain::cuda_sim

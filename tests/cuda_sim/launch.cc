@@ -10,9 +10,10 @@ using namespace dptrain::cuda_sim;
 namespace dptrain::cuda_sim {
 namespace {
 
-constexpr std::size_t kSharedBytes = 227 * 1024;  // of a block, with opt-in, at compute capability 9.0
+constexpr std::size_t kSharedBytes = 227 * 1024;  // per block, with opt-in, at compute capability 9.0
 
-// Programming Guide, table "Technical specifications per compute capability". Empty: valid.
+// Empty if the configuration is valid. Source: Programming Guide, table "Technical specifications per compute
+// capability".
 std::string fault(const cudaLaunchConfig_t& config) {
   const dim3 grid = config.gridDim, block = config.blockDim;
   const auto triple = [](const dim3& d) {

@@ -26,14 +26,14 @@ void store(void* data, std::uint32_t type, std::uint64_t i, float value) {
   }
 }
 
-// 10 bits of mantissa, to nearest even; NaN and infinity stay.
+// Rounds to 10 bits of mantissa, to nearest even; NaN and infinity stay.
 float to_tf32(float x) {
   if (!std::isfinite(x)) return x;
   const auto bits = std::bit_cast<std::uint32_t>(x);
   return std::bit_cast<float>((bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu);
 }
 
-// op(matrix), packed row by row.
+// Returns op(matrix), packed row by row.
 std::vector<float> unpack(const Matmul& m, const MatrixLayout& layout, const void* data, bool transpose,
                           std::uint64_t first) {
   const std::uint64_t rows = transpose ? layout.cols : layout.rows;
@@ -48,10 +48,10 @@ std::vector<float> unpack(const Matmul& m, const MatrixLayout& layout, const voi
   return packed;
 }
 
-constexpr std::uint64_t kColumns = 128;  // four rows of a tile are 2 KiB: in the first-level cache
+constexpr std::uint64_t kColumns = 128;  // four rows of a tile are 2 KiB, which fits the first-level cache
 constexpr std::uint64_t kDepth = 256;
 
-// out[rows, n] += a[rows, k] b[k, n] for up to four rows and kColumns columns.
+// Computes out[rows, n] += a[rows, k] b[k, n] for up to four rows and kColumns columns.
 template <int kRows>
 void tile(const float* a, const float* b, float* out, std::uint64_t n, std::uint64_t k, std::uint64_t depth,
           std::uint64_t width) {
@@ -83,7 +83,7 @@ std::vector<float> multiply(const std::vector<float>& a, const std::vector<float
   return out;
 }
 
-// The tanh form, which cuBLAS documents.
+// The tanh form of GELU, which cuBLAS documents.
 constexpr float kGeluScale = 0.7978845608028654f;  // sqrt(2 / pi)
 float gelu(float x) { return 0.5f * x * (1.0f + std::tanh(kGeluScale * (x + 0.044715f * x * x * x))); }
 float gelu_slope(float x) {

@@ -14,7 +14,7 @@ struct MatrixLayout {
   std::uint64_t cols = 0;
   std::int64_t ld = 0;
   std::int32_t batch = 1;
-  std::int64_t batch_stride = 0;  // elements
+  std::int64_t batch_stride = 0;  // in elements
 
   std::uint64_t index(std::uint64_t i, std::uint64_t j) const {
     return order == CUBLASLT_ORDER_COL ? i + j * static_cast<std::uint64_t>(ld)
@@ -34,7 +34,7 @@ struct Epilogue {
 struct Matmul {
   MatrixLayout a, b, c, d;
   bool transpose_a = false, transpose_b = false;
-  bool tf32 = false;  // inputs rounded to TF32
+  bool tf32 = false;  // inputs are rounded to TF32
   float alpha = 1, beta = 0;
   const void* a_data = nullptr;
   const void* b_data = nullptr;

@@ -1,4 +1,4 @@
-// Memory of devices and pinned memory of the host.
+// Device memory, and pinned memory of the host.
 #include <algorithm>
 
 #include "runtime.h"

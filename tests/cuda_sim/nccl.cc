@@ -19,7 +19,7 @@ std::vector<OpPtr> work_of(const Rank& rank) {
   return work;
 }
 
-// After a step of each that isn't. Unlocks meanwhile.
+// Makes a step of each operation that isn't done. Unlocks meanwhile.
 bool work_is_done(Lock& lock, const Rank& rank) {
   bool done = true;
   for (const OpPtr& op : work_of(rank)) {

@@ -8,8 +8,8 @@
 namespace dptrain::cuda_sim {
 namespace {
 
-// NCCL promises no order of summation. Here the ranks are added one after the other, each chunk beginning with another
-// rank, and every partial sum is rounded to the data's type.
+// NCCL promises no order of summation. Here the ranks are added one after the other, beginning with another rank in
+// each chunk, and every partial sum is rounded to the data's type.
 constexpr std::size_t kChunk = 64;
 
 template <typename T>

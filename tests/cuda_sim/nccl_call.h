@@ -1,4 +1,4 @@
-// A rank's part of a collective or of a transfer, and its effect on the ranks' memory.
+// A rank's part in a collective or a transfer, and its effect on the ranks' memory.
 #pragma once
 
 #include <nccl.h>
@@ -28,7 +28,7 @@ std::size_t recv_bytes(const Call& call, int rank, int ranks);
 std::string describe(const Call& call);
 bool match(const Call& a, const Call& b);
 
-// `calls`: by rank; the sender's and the receiver's for a transfer.
+// Carries calls out. `calls` has the call of each rank, or the sender's and the receiver's for a transfer.
 void run_calls(const std::vector<Call>& calls);
 
 }  // namespace dptrain::cuda_sim

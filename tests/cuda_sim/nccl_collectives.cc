@@ -1,4 +1,4 @@
-// NCCL's collectives and transfers: their checks, and their way to a group or a stream.
+// NCCL's collectives and transfers: their checks, and how they reach a group or a stream.
 #include "nccl_group.h"
 
 using namespace dptrain::cuda_sim;
@@ -14,7 +14,7 @@ bool reachable(const void* data, std::size_t bytes) {
 
 bool is_transfer(const Call& call) { return call.kind == CallKind::kSend || call.kind == CallKind::kRecv; }
 
-// Into the file that processes share.
+// Whether the call fits into the file that processes share.
 bool fits(const Call& call, const Rank& rank) {
   if (is_transfer(call)) return call.count * element_bytes(call.type) <= kMostTransferBytes;
   return send_bytes(call, rank.rank, rank.ranks()) <= kMostBytes;

@@ -21,16 +21,16 @@ struct Group {
   std::vector<Given> calls;
   std::vector<std::shared_ptr<Rank>> entered;
 };
-// The calling thread's.
+// The calling thread's group.
 Group& group();
 
-// What ncclGetLastError tells the calling thread.
+// The text that ncclGetLastError returns to the calling thread.
 std::string& last_error();
-// `error`, with a line on stderr and in last_error(). An open group ends with it.
+// Returns `error`; prints a line on stderr and stores it in last_error(). Ends an open group.
 ncclResult_t refuse(ncclResult_t error, const std::string& why);
 
-// Gives calls to their streams, each stream's without an order among them: a group is one kernel to its stream. With
-// the lock held.
+// Gives calls to their streams. The calls of one stream have no order among themselves, because a group is one kernel
+// to its stream. Called with the lock held.
 ncclResult_t submit_calls(const std::vector<Given>& calls);
 
 }  // namespace dptrain::cuda_sim

@@ -1,5 +1,5 @@
-// Calls of a world of several processes: a thread gives each rank's part to the others as soon as its stream has come
-// to it, as a GPU would by itself, and lets the call run once all have given theirs.
+// Calls of a world of several processes. As soon as a stream has reached a call, a thread gives the rank's part to the
+// others, as a GPU would by itself. The call runs once all ranks have given their parts.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace dptrain::cuda_sim {
 namespace {
 
 constexpr auto kPause = std::chrono::microseconds(100);
-// After which a call fails whose other processes don't come: NCCL would wait for ever.
+// The time after which a call fails if other processes don't arrive; NCCL would wait forever.
 constexpr auto kPatience = std::chrono::seconds(300);
 
 void fail_world(World& world, ncclResult_t error, const std::string& why) {
@@ -20,7 +20,7 @@ void fail_world(World& world, ncclResult_t error, const std::string& why) {
   world.shared->fail(error);
 }
 
-// Gives others what the call sends, for which the lock isn't needed.
+// Gives the others what the call sends, without the lock.
 template <class Give>
 void give(Lock& lock, Carried& carried, const Give& give_to) {
   carried.given = true;
@@ -41,7 +41,7 @@ bool agree(World& world, const Call& a, const Call& b) {
   return false;
 }
 
-// One step of a call that all ranks make, to whose turn the stream has come. Whether there was one to do.
+// Makes one step of a collective that its stream has reached. Returns whether there was one to make.
 bool go_on_with_all(Lock& lock, World& world, const Rank& rank, Carried& carried, const OpPtr& op) {
   const std::shared_ptr<SharedWorld> shared = world.shared;
   const std::uint64_t number = carried.number;
@@ -62,7 +62,7 @@ bool go_on_with_all(Lock& lock, World& world, const Rank& rank, Carried& carried
   return true;
 }
 
-// The same of a transfer, whose sender waits for the receiver as it does where nothing is kept on the way.
+// Makes one step of a transfer. Its sender waits for the receiver, as without any buffer between them.
 bool go_on_with_transfer(Lock& lock, World& world, const Rank& rank, Carried& carried, const OpPtr& op) {
   const std::shared_ptr<SharedWorld> shared = world.shared;
   const std::uint64_t number = carried.number;
@@ -90,7 +90,7 @@ bool go_on_with_transfer(Lock& lock, World& world, const Rank& rank, Carried& ca
   return true;
 }
 
-// One step of the oldest call of a line. Whether there was one to do.
+// Makes one step of the oldest call of a line. Returns whether there was one to make.
 bool go_on(Lock& lock, World& world, const Rank& rank, std::deque<Carried>& line) {
   if (line.empty()) return false;
   Carried& carried = line.front();
@@ -101,7 +101,7 @@ bool go_on(Lock& lock, World& world, const Rank& rank, std::deque<Carried>& line
   }
   if (op->state == OpState::kRunning) return false;
   if (!op->held || op->unmet > 0) {
-    // What the stream has before it, then the call itself.
+    // Runs earlier work of the stream, then the call itself.
     const int unmet = op->unmet;
     make_progress(lock, op);
     return op->unmet != unmet || op->state == OpState::kDone;
@@ -114,7 +114,7 @@ bool go_on(Lock& lock, World& world, const Rank& rank, std::deque<Carried>& line
                                 : go_on_with_transfer(lock, world, rank, carried, op);
 }
 
-// As long as this process has ranks of the world.
+// Runs as long as this process has ranks of the world.
 void carry(const std::shared_ptr<World>& world) {
   Lock lock(runtime().mutex);
   while (true) {
@@ -125,7 +125,7 @@ void carry(const std::shared_ptr<World>& world) {
       there = true;
       moved |= go_on(lock, *world, *rank, rank->carried);
       busy |= !rank->carried.empty();
-      // Lines come, and never go.
+      // Lines are added, but never removed.
       for (auto& [peer, line] : rank->transfers) {
         moved |= go_on(lock, *world, *rank, line);
         busy |= !line.empty();

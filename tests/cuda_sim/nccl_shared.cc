@@ -28,13 +28,13 @@ std::size_t file_bytes(int ranks) {
   return kHeadBytes + count * kMostBytes + count * count * kMostTransferBytes;
 }
 
-// Hosts by the name that they have for NCCL; not set is a name as well.
+// The host by its name for NCCL; an unset name counts as a name.
 std::size_t this_host() {
   const char* const id = std::getenv("NCCL_HOSTID");
   return std::hash<std::string>{}(id == nullptr ? "" : id);
 }
 
-// What processes left that were killed before all had come.
+// Removes files of processes that were killed before all ranks had entered.
 void remove_stale_files() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(fs::temp_directory_path(), error)) {
@@ -51,7 +51,7 @@ bool grow(int descriptor, std::size_t bytes) {
   return static_cast<std::size_t>(now.st_size) >= bytes || ::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0;
 }
 
-// Held by one process at a time; ends with it, too.
+// A lock that one process holds at a time; the system releases it when the process ends.
 class FileLock {
  public:
   explicit FileLock(int descriptor) : descriptor_(descriptor) { ::flock(descriptor_, LOCK_EX); }
@@ -80,7 +80,8 @@ std::shared_ptr<SharedWorld> SharedWorld::open(const std::string& id, int ranks,
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (make ? O_CREAT : 0), 0600);
   if (descriptor < 0) return nullptr;
   void* memory = MAP_FAILED;
-  // Zeros, which say that nobody is there; never shorter than another process has it.
+  // The file begins with zeros, which mean that no rank has entered. It never becomes shorter than another process made
+  // it.
   if (grow(descriptor, file_bytes(ranks)))
     memory = ::mmap(nullptr, file_bytes(ranks), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) {
@@ -125,7 +126,7 @@ bool SharedWorld::complete() const {
 void SharedWorld::fail(ncclResult_t error) {
   int none = ncclSuccess;
   head_->error.compare_exchange_strong(none, error);
-  ::unlink(path_.c_str());  // nobody else need come
+  ::unlink(path_.c_str());  // no other process needs to open it
 }
 
 bool SharedWorld::may_give(std::uint64_t number) const {

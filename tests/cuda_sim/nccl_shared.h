@@ -1,5 +1,5 @@
-// What ranks of several processes of this machine have in common: a file that all of them map, named by the unique id.
-// It goes as soon as all are there; that of processes that died before, with the next unique id.
+// The state that ranks of several processes of this machine share: a file that all of them map, named by the unique id.
+// The file is removed as soon as all ranks have entered. If a process dies before that, the next unique id removes it.
 #pragma once
 
 #include <nccl.h>
@@ -15,58 +15,58 @@
 namespace dptrain::cuda_sim {
 
 inline constexpr int kMostRanks = 64;
-// Of one rank in one call between processes. The file is sparse.
+// The most bytes of one rank in one call between processes. The file is sparse.
 inline constexpr std::size_t kMostBytes = std::size_t{64} << 20;
-// Of one transfer between processes.
+// The most bytes of one transfer between processes.
 inline constexpr std::size_t kMostTransferBytes = std::size_t{32} << 20;
 
-// "4711-1": made by this process, for this machine.
+// A new id, such as "4711-1": the process id, and a number that is unique in the process. It is valid on this machine.
 std::string new_unique_id();
-// The process that made it.
+// The id of the process that made a unique id.
 long maker_of(const std::string& id);
 
 class SharedWorld {
  public:
-  // Null where there is no file of this id and none is to be made, or where it can't be.
+  // Opens the file of this id. Null if there is no such file and `make` is false, or if it can't be made.
   static std::shared_ptr<SharedWorld> open(const std::string& id, int ranks, bool make);
   ~SharedWorld();
   SharedWorld(const SharedWorld&) = delete;
   SharedWorld& operator=(const SharedWorld&) = delete;
 
-  // Why it can't: another rank has the device, of this host by NCCL_HOSTID, or there is this rank already, or the sizes
-  // differ. "" where it has entered.
+  // Enters a rank. Returns "", or why the rank can't enter: another rank of this host (by NCCL_HOSTID) uses the device,
+  // or the rank has entered already, or the sizes differ.
   std::string enter(int rank, int device);
   bool complete() const;
-  // Every process learns of it.
+  // Sets an error that every process sees.
   void fail(ncclResult_t error);
   ncclResult_t error() const { return static_cast<ncclResult_t>(head_->error.load()); }
 
-  // A rank's part in the call of this number, from 1. Nobody waits in here.
-  bool may_give(std::uint64_t number) const;  // what was given to the last one has been read by all
+  // A rank's part in the call of this number, counted from 1. None of these functions waits.
+  bool may_give(std::uint64_t number) const;  // whether all ranks have read what the previous call gave
   void give(int rank, std::uint64_t number, const Call& call);
   bool all_gave(std::uint64_t number) const;
-  // All ranks' calls, which read what they gave, and write nothing but `own`'s result.
+  // The calls of all ranks. They read what the ranks gave, and write only the result of rank `own`.
   std::vector<Call> calls(int own, const Call& call) const;
   void took(int rank, std::uint64_t number) { head_->slots[rank].taken = number; }
 
-  // The transfer of this number, from 1, from one rank to another.
+  // A transfer from one rank to another; transfers of a pair are numbered from 1.
   struct Pair {
     int from, to;
   };
   bool may_send(Pair pair, std::uint64_t number) const { return line(pair).taken + 1 == number; }
   void send(Pair pair, std::uint64_t number, const Call& call);
   bool is_sent(Pair pair, std::uint64_t number) const { return line(pair).given >= number; }
-  // The sender's call, which reads what it gave.
+  // The sender's call. It reads what the sender gave.
   Call sent(Pair pair) const;
   void received(Pair pair, std::uint64_t number) { line(pair).taken = number; }
   bool is_received(Pair pair, std::uint64_t number) const { return line(pair).taken >= number; }
 
  private:
   struct Slot {
-    std::atomic<int> device;  // and 1; 0: not there yet
-    std::size_t host;         // by NCCL_HOSTID
+    std::atomic<int> device;  // device + 1; 0: the rank hasn't entered yet
+    std::size_t host;         // from NCCL_HOSTID
     std::atomic<std::uint64_t> given, taken;
-    Call call;  // of which the addresses mean nothing elsewhere
+    Call call;  // its addresses are meaningless in other processes
   };
   struct Line {
     std::atomic<std::uint64_t> given, taken;

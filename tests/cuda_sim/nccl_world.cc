@@ -41,10 +41,10 @@ void add(World& world, std::map<std::size_t, Meeting>& open, std::size_t number,
   close(world, whole);
 }
 
-// The error of another process is everyone's.
+// An error of another process is an error of all.
 void look_at_others(World& world) {
   if (world.shared == nullptr && !world.complete() && maker_of(world.id) == ::getpid()) {
-    // Others may have come meanwhile.
+    // Other ranks may have entered meanwhile.
     for (const auto& rank : world.ranks) {
       if (rank == nullptr) continue;
       const std::string why = share_world(rank->world, /*make=*/false);
@@ -121,7 +121,7 @@ void leave_world(const Rank& rank) {
   if (static_cast<std::size_t>(rank.rank) >= place.size()) return;
   auto& member = place[static_cast<std::size_t>(rank.rank)];
   if (member.get() == &rank) member = nullptr;
-  // Of other processes nobody knows how many ranks come here.
+  // With several processes it isn't known how many ranks enter here.
   if (rank.world->shared != nullptr && std::ranges::none_of(place, [](const auto& other) { return other != nullptr; }))
     worlds().erase(rank.world->id);
 }
@@ -133,7 +133,7 @@ ncclResult_t world_state(World& world) {
 }
 
 ncclResult_t await_world(Lock& lock, World& world) {
-  // Nobody tells of what another process does.
+  // Other processes don't notify this one, so it polls.
   while (world_state(world) == ncclInProgress) runtime().changed.wait_for(lock, std::chrono::milliseconds(1));
   return world_state(world);
 }

@@ -17,7 +17,7 @@ namespace dptrain::cuda_sim {
 
 struct Rank;
 
-// Calls of several ranks that belong together.
+// The calls of several ranks that belong together.
 struct Meeting {
   std::shared_ptr<Rendezvous> rendezvous;
   std::vector<Call> calls;  // by rank, or the sender's and the receiver's
@@ -25,13 +25,13 @@ struct Meeting {
 
 struct World {
   std::string id;
-  std::vector<std::shared_ptr<Rank>> ranks;  // null: not there yet, gone, or of another process
-  // Set where other processes have ranks of it, too: then `carry` brings calls there and back.
+  std::vector<std::shared_ptr<Rank>> ranks;  // null: not entered yet, gone, or in another process
+  // Set where other processes also have ranks of the world: then `carry` moves calls between the processes.
   std::shared_ptr<SharedWorld> shared;
   std::size_t present = 0;
   ncclResult_t error = ncclSuccess;
   bool aborted = false;
-  // Not complete; by number, transfers by sender and receiver first.
+  // Meetings that aren't complete, by number; transfers first by sender and receiver.
   std::map<std::size_t, Meeting> collectives;
   std::map<std::pair<int, int>, std::map<std::size_t, Meeting>> transfers;
   bool complete() const { return shared != nullptr ? shared->complete() : present == ranks.size(); }
@@ -41,7 +41,7 @@ struct World {
 struct Carried {
   std::weak_ptr<Op> op;
   Call call;
-  std::uint64_t number = 0;  // of the rank's calls, from 1
+  std::uint64_t number = 0;  // counts the rank's calls from 1
   bool given = false;
   std::chrono::steady_clock::time_point begun = {};
 };
@@ -52,42 +52,43 @@ struct Rank {
   int device = 0;
   bool blocking = true;
   bool finalizing = false;
-  bool polled = false;  // a non-blocking communicator is "in progress" the first time one asks
+  bool polled = false;  // a non-blocking communicator is "in progress" at the first query
   ncclResult_t error = ncclSuccess;
   std::string last_error;
   std::size_t collectives = 0;
   std::map<int, std::size_t> sends, receives;  // by peer
   std::vector<std::weak_ptr<Op>> work;
-  // Oldest first: calls that all ranks make, and of each peer what is sent to it and received from it.
+  // Oldest first: the calls that all ranks make, and for each peer what is sent to it and received from it.
   std::deque<Carried> carried;
   std::map<std::pair<CallKind, int>, std::deque<Carried>> transfers;
   int ranks() const { return static_cast<int>(world->ranks.size()); }
 };
 
-// All with the lock held.
-// The communicators that there are.
+// All functions below are called with the lock held.
+// The existing communicators.
 std::unordered_set<const ncclComm*>& communicators();
-// Enters `rank` into the world of `id`; ncclInvalidUsage where another of its ranks has the device.
+// Enters `rank` into the world of `id`; ncclInvalidUsage if another of its ranks uses the same device.
 ncclResult_t enter_world(const std::string& id, int ranks, const std::shared_ptr<Rank>& rank);
-// The communicator is gone: world and rank own each other no longer.
+// Called when a communicator is destroyed: world and rank no longer own each other.
 void leave_world(const Rank& rank);
-// ncclInProgress until everyone is there; an error where that will never be. Looks for ranks of other processes.
+// ncclInProgress until all ranks have entered; an error if they never will. Looks for ranks of other processes.
 ncclResult_t world_state(World& world);
-// Blocks until it is another than ncclInProgress. Unlocks meanwhile.
+// Blocks until the state is no longer ncclInProgress. Unlocks while it waits.
 ncclResult_t await_world(Lock& lock, World& world);
-// Makes `op` this rank's part of the call that is its next.
+// Makes `op` this rank's part of the rank's next call.
 void meet(const std::shared_ptr<Rank>& rank, const Call& call, const OpPtr& op);
-// Lets pending calls of every rank end without running; the other ranks learn of it by their async error.
+// Ends pending calls of every rank without running them. The other ranks see it as their async error.
 void abort_world(const std::shared_ptr<Rank>& by);
-// Ranks learn of an error by their async error, and their pending calls end without running.
+// Gives the ranks an async error, and ends their pending calls without running them.
 void fail_everyone(World& world, ncclResult_t error, const std::string& why, const Rank* except);
 
-// nccl_processes.cc:
-// Enters the ranks of this process into a world of several, whose calls are then carried by a thread. "", or why not.
+// Defined in nccl_processes.cc:
+// Enters this process's ranks into a world of several processes. A thread then carries the world's calls. Returns "",
+// or why that failed.
 std::string share_world(const std::shared_ptr<World>& world, bool make);
 std::string enter_shared(World& world, const Rank& rank);
 void carry_call(const std::shared_ptr<Rank>& rank, const Call& call, const OpPtr& op);
-// Pending calls end without running.
+// Ends pending calls without running them.
 void let_go(Rank& rank);
 
 }  // namespace dptrain::cuda_sim

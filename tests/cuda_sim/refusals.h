@@ -1,4 +1,4 @@
-// What a library that has offered something may still refuse to run.
+// What a library may refuse to run although it has offered it.
 #pragma once
 
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 namespace dptrain::cuda_sim {
 
-// DPTRAIN_CUDA_SIM_REFUSES=fused: products with an epilogue, convolutions with a bias or ReLU.
+// DPTRAIN_CUDA_SIM_REFUSES=fused refuses products with an epilogue, and convolutions with a bias or ReLU.
 inline bool refuses_fused() {
   const char* const refuses = std::getenv("DPTRAIN_CUDA_SIM_REFUSES");
   return refuses != nullptr && std::string_view(refuses) == "fused";

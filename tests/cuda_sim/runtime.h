@@ -1,5 +1,5 @@
 // The simulated machine: work with its dependencies, streams, events, devices, allocations. One mutex guards all of it;
-// the bodies of the work run without it.
+// work runs without the mutex.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,10 +21,10 @@ namespace dptrain::cuda_sim {
 struct Op;
 struct Capture;
 using Lock = std::unique_lock<std::mutex>;
-// Returns what becomes the device's sticky error.
+// Returns the error that becomes the device's sticky error.
 using Body = std::function<cudaError_t()>;
 
-// Work of several streams that runs once, when every member's predecessors are done: a collective.
+// Work of several streams that runs once, when all members' predecessors are done: a collective.
 struct Rendezvous {
   std::size_t expected = 0;
   std::vector<std::shared_ptr<Op>> members;
@@ -45,12 +45,12 @@ struct Op {
   Body body;
   std::shared_ptr<Rendezvous> rendezvous;
   bool held = false;            // until other processes have given their part
-  std::uint64_t needed_by = 0;  // the last search that came to it
+  std::uint64_t needed_by = 0;  // the last search that reached this operation
   std::chrono::steady_clock::time_point done_at;
 };
 using OpPtr = std::shared_ptr<Op>;
 
-// What a call gives to a stream. `join` makes the operation a member of a collective, at the call or at each replay.
+// What a call adds to a stream. `join` makes the operation a member of a collective, at the call or at each replay.
 struct Work {
   Body body;
   std::function<void(const OpPtr&)> join;
@@ -70,7 +70,7 @@ struct Allocation {
   std::size_t bytes = 0;
   Place place = Place::kPageable;
   int device = 0;
-  bool registered = false;  // cudaHostRegister: not ours to free
+  bool registered = false;  // by cudaHostRegister: we must not free it
 };
 
 struct Runtime {
@@ -87,7 +87,7 @@ struct Runtime {
 };
 Runtime& runtime();
 
-// Per host thread.
+// State of a host thread.
 struct Caller {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
@@ -97,49 +97,49 @@ struct Caller {
 };
 Caller& caller();
 
-// Remembers an error for cudaGetLastError. cudaErrorNotReady is none.
+// Remembers an error for cudaGetLastError. cudaErrorNotReady isn't remembered.
 cudaError_t finish(cudaError_t error);
-// finish() with a line on stderr.
+// Does as finish(), and prints a line on stderr.
 cudaError_t refuse(cudaError_t error, const std::string& why);
 // cudaSuccess, cudaErrorNoDevice or the current device's sticky error.
 cudaError_t usable();
 
-// engine.cc, with the lock held. `precede` does nothing for work that is done.
+// Defined in engine.cc; called with the lock held. `precede` does nothing for work that is done.
 OpPtr make_op(int device, Body body);
 void precede(const OpPtr& op, const OpPtr& predecessor);
-// Adds to `op` the rendezvous member that it is.
+// Makes `op` a member of a rendezvous.
 void join_rendezvous(const OpPtr& op, const std::shared_ptr<Rendezvous>& rendezvous);
 void fail_rendezvous(const std::shared_ptr<Rendezvous>& rendezvous);
-// Runs what `targets` need, and waits for other threads where they need those. Unlocks meanwhile.
+// Runs the work that `targets` need, and waits for other threads that run some of it. Unlocks meanwhile.
 void wait_for(Lock& lock, const std::vector<OpPtr>& targets);
 // Runs one operation that `target` needs. Unlocks meanwhile.
 void make_progress(Lock& lock, const OpPtr& target);
 
-// stream.cc, with the lock held.
-// Null: no such stream. The stream for 0, cudaStreamLegacy and cudaStreamPerThread is made when first used.
+// Defined in stream.cc; called with the lock held.
+// Null if there is no such stream. The stream for 0, cudaStreamLegacy or cudaStreamPerThread is made when first used.
 CUstream_st* find_stream(cudaStream_t handle);
-// The work after which all of the stream's work so far is done; null where there is none.
+// The operations after which all of the stream's work so far is done; empty where there is none.
 std::vector<OpPtr> tails(const CUstream_st& stream);
 std::vector<OpPtr> device_tails(int device);
-// Puts an operation at the stream's end. Not for streams that capture.
+// Adds an operation at the stream's end. Not for streams that capture.
 OpPtr append(CUstream_st& stream, Body body);
-// Gives work to a stream, or to the graph that it captures. `op`: the operation made, null while capturing.
+// Adds work to a stream, or to the graph that it captures. `op` receives the new operation, null while capturing.
 cudaError_t submit(CUstream_st& stream, const Work& work, OpPtr* op = nullptr);
-// Several operations without an order among them, followed by one that waits for them all.
+// Adds several operations without an order among them, and then one that waits for them all.
 cudaError_t submit_group(CUstream_st& stream, const std::vector<Work>& works);
 
-// capture.cc, with the lock held.
-// For calls that a capture forbids: cudaSuccess, or the error after spoiling the captures concerned.
+// Defined in capture.cc; called with the lock held.
+// For calls that a capture forbids: returns cudaSuccess, or invalidates the captures concerned and returns the error.
 cudaError_t check_unsafe();
 // For waits and queries of a stream or of a whole device.
 cudaError_t check_not_capturing(const CUstream_st& stream);
 cudaError_t check_device_not_capturing(int device);
 cudaError_t capture_work(CUstream_st& stream, const std::vector<Work>& works);
 cudaError_t capture_wait(CUstream_st& stream, CUevent_st& event);
-// Work for the legacy stream while a stream that waits for it captures.
+// Checks work for the legacy stream while a stream that waits for it captures.
 cudaError_t check_legacy(const CUstream_st& stream);
 
-// memory.cc, with the lock held. Null where `address` is in no allocation.
+// Defined in memory.cc; called with the lock held. Null where `address` is in no allocation.
 const Allocation* find_allocation(const void* address, std::size_t* bytes_after = nullptr);
 
 }  // namespace dptrain::cuda_sim
@@ -151,7 +151,7 @@ struct CUstream_st {
   bool legacy = false;
   dptrain::cuda_sim::OpPtr tail;
   std::shared_ptr<dptrain::cuda_sim::Capture> capture;
-  std::vector<std::size_t> capture_tail;  // nodes that the next captured one follows
+  std::vector<std::size_t> capture_tail;  // nodes that the next captured node follows
 };
 
 struct CUevent_st {

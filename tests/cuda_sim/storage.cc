@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kAlignment = 256;
 
 #if defined(__SANITIZE_ADDRESS__)
-// The exact size, so that the sanitizer sees the first byte past the end.
+// Allocates the exact size, so that the sanitizer sees the first byte past the end.
 bool is_mapped(std::size_t) { return false; }
 void* map_ones(std::size_t) { return nullptr; }
 void* allocate(std::size_t bytes) {
@@ -24,11 +24,11 @@ void* allocate(std::size_t bytes) {
 #else
 std::size_t rounded(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-// Large pieces are mostly not touched, as a GPU's allocator takes segments: copies of one piece of ones, page by page
-// as they are written.
+// Large pieces are mostly not touched, since a GPU's allocator takes segments. They are copies of one piece of ones,
+// made page by page when they are written.
 constexpr std::size_t kPiece = std::size_t{1} << 22;
 
-// A file in memory with a piece of ones; below 0 where there can be none.
+// An in-memory file with a piece of ones; negative if it can't be made.
 int file_of_ones() {
   static const int file = [] {
     const int made = memfd_create("cuda_sim_ones", MFD_CLOEXEC);

@@ -1,4 +1,4 @@
-// What `augment:` means and what is refused; and that an image is augmented alike however it is loaded.
+// What `augment:` means and what is refused. An image is augmented alike however it is loaded.
 #include "data/augmentation.h"
 
 #include <gtest/gtest.h>
@@ -150,7 +150,7 @@ TEST(AugmentedBatches, DifferFromEpochToEpoch) {
   const auto first = batches.epoch(1), second = batches.epoch(2);
   int same = 0;
   for (const auto& [sample, image] : first) same += image == second.at(sample);
-  // Crops alone are alike once in 81 times.
+  // Two crops are alike once in 81 times.
   EXPECT_LE(same, 3);
 }
 

@@ -24,7 +24,7 @@ std::shared_ptr<const ImageDataset> images(int64_t samples, const Shape& shape =
   return std::make_shared<ByteImages>(make_synthetic({.samples = samples, .image_shape = shape}), Normalization{});
 }
 
-/// Some CPU workers and the options of a loader that fills their memory.
+/// CPU workers, and the options of a loader that fills their memory.
 class Workers {
  public:
   explicit Workers(size_t count, int64_t memory_limit_bytes = 0) {
@@ -42,7 +42,7 @@ class Workers {
   std::vector<std::unique_ptr<Device>> devices_;
 };
 
-/// All labels and pixels of the epoch that was started, in the order of the epoch.
+/// All labels and pixels of the current epoch, in the order of the epoch.
 struct Epoch {
   std::vector<int32_t> labels;
   std::vector<float> pixels;
@@ -88,7 +88,7 @@ TEST(BatchLoader, AnEpochIsTheSameForEveryNumberOfParts) {
 }
 
 TEST(BatchLoader, AnEpochIsTheSameForEveryNumberOfThreads) {
-  // Images of 64 KiB, each of which is a thread's.
+  // Each image has 64 KiB, and one thread loads it.
   const Workers workers(2);
   const auto dataset = images(50, {1, 256, 256});
   BatchLoaderOptions options = workers.options(12);
@@ -178,7 +178,7 @@ TEST(BatchLoader, StartingAgainDropsTheRest) {
     const int64_t before = counting->total();
     loader.start_epoch(1);
     for (int64_t i = 0; i < taken; ++i) loader.next();
-    // At least one batch of the epoch that is dropped lies ready.
+    // At least one batch of the dropped epoch is ready.
     wait_for_total(*counting, before + 4 * std::min<int64_t>(taken + 2, 10));
     loader.start_epoch(2);
     EXPECT_EQ(rest_of_epoch(loader).pixels, second.pixels);
@@ -207,7 +207,7 @@ TEST(BatchLoader, ItsThreadsExceptionComesOutOfNext) {
   EXPECT_NE(loader.next(), nullptr);
   EXPECT_THROW(loader.next(), std::runtime_error);
   EXPECT_THROW(loader.next(), std::runtime_error);
-  // Another epoch begins afresh.
+  // Another epoch starts from its beginning.
   loader.start_epoch(1);
   EXPECT_NE(loader.next(), nullptr);
 }
@@ -238,7 +238,7 @@ TEST(BatchLoader, EndsAtAnyMoment) {
 
 TEST(BatchLoader, MemoryIsUsedAgain) {
   const auto dataset = images(400);
-  // Room for what is in use, two ahead and one in the making, of 16 images of 64 bytes each.
+  // Memory for the batch in use, two ahead and one being made, with 16 images of 64 bytes each.
   const Workers workers(1, 4 * 16 * 64);
   BatchLoader loader(dataset, workers.options(16));
   loader.start_epoch(1);
@@ -261,7 +261,7 @@ TEST(LoadBlock, TakesSamplesInTheDataSetsOrder) {
   expect_refusal(ExitCode::bug, {"samples 7 to 10 of 9"}, [&] { load_block(*dataset, 7, 10, *device); });
 }
 
-/// Notes what is to be read ahead.
+/// Records what is to be read ahead.
 class ReadAhead final : public testing::ForwardedImages {
  public:
   using ForwardedImages::ForwardedImages;
@@ -294,7 +294,7 @@ TEST(BatchLoader, ReadsAheadWhatItsProcessTrainsOn) {
   EXPECT_GT(all[0].second - all[0].first, 80) << "drawn from all";
 }
 
-/// As many images of 512 x 512, of which none is anywhere.
+/// A data set of as many images of 512 x 512, none of which exists.
 class ManyImages final : public testing::ForwardedImages {
  public:
   explicit ManyImages(int64_t samples) : ForwardedImages(images(1, kShape)), samples_(samples) {}

@@ -9,7 +9,7 @@
 namespace dptrain {
 namespace {
 
-/// Sets an environment variable, or removes it, for as long as it lives.
+/// Sets an environment variable, or removes it, until the object ends.
 class Environment {
  public:
   Environment(const char* name, const char* value) : name_(name) {

@@ -20,7 +20,7 @@ using testing::gzip;
 using testing::images_of;
 using testing::ScratchFolder;
 
-/// A record: its planes are red, green and blue everywhere, but the first pixel of each is 1, 2, 3.
+/// A record: its planes are red, green and blue everywhere, except that their first pixels are 1, 2 and 3.
 std::string record(int label, uint8_t red, uint8_t green, uint8_t blue) {
   std::string bytes(1, static_cast<char>(label));
   for (const uint8_t value : {red, green, blue}) bytes += std::string(1024, static_cast<char>(value));
@@ -28,7 +28,7 @@ std::string record(int label, uint8_t red, uint8_t green, uint8_t blue) {
   return bytes;
 }
 
-/// `count` records with labels first, first + 1, ..., whose red is the label.
+/// `count` records with labels first, first + 1, ...; the label is also the red value.
 std::string records(int first, int count) {
   std::string bytes;
   for (int label = first; label < first + count; ++label) bytes += record(label, static_cast<uint8_t>(label), 100, 200);
@@ -99,7 +99,7 @@ TEST_F(Cifar10, LimitsTakeTheFirstSamples) {
   const ImageDatasets few = read_cifar10_files(folder_.path(), {.limit = 3, .test_limit = 2});
   EXPECT_EQ(labels(*few.train), (std::vector<int32_t>{0, 1, 1}));
   EXPECT_EQ(labels(*few.test), (std::vector<int32_t>{7, 8}));
-  // What is left out is checked all the same.
+  // Records that are left out are checked all the same.
   folder_.write(batch(5), record(10, 0, 0, 0));
   expect_refusal(ExitCode::bad_data, {batch(5)}, [&] { read_cifar10_files(folder_.path(), {.limit = 3}); });
 }
@@ -115,7 +115,7 @@ TEST_F(Cifar10, AKeptDigestSparesReadingAFileToCheckIt) {
   EXPECT_EQ(again.train->held_bytes(), 0);
   EXPECT_EQ(again.train->label(17), 5);
   EXPECT_EQ(again.train->read_bytes(), StoredFile::kBlockBytes);
-  // Other samples have another digest, and what comes later is checked.
+  // Other samples have another digest, and all later records are checked.
   EXPECT_NE(read_cifar10_files(folder_.path(), {.limit = 17}).train->content_digest(), digest);
   folder_.write(batch(5), records(8, 3) + records(0, 1));
   expect_bad({batch(5) + ": record 2: expected a label from 0 to 9, got 10"});

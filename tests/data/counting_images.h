@@ -10,7 +10,7 @@
 
 namespace dptrain::testing {
 
-/// Another data set's images, counting how often each is asked for. Asking for image `poisoned` throws.
+/// Another data set's images, with a count of how often each is asked for. Asking for image `poisoned` throws.
 class CountingImages final : public ForwardedImages {
  public:
   explicit CountingImages(std::shared_ptr<const ImageDataset> inner, int64_t poisoned = -1)
@@ -23,7 +23,7 @@ class CountingImages final : public ForwardedImages {
   }
 
   int count(int64_t index) const { return counts_[static_cast<size_t>(index)]; }
-  /// How often all images together were asked for.
+  /// The sum of the counts of all images.
   int64_t total() const {
     int64_t sum = 0;
     for (const auto& count : counts_) sum += count;

@@ -11,7 +11,7 @@
 namespace dptrain {
 namespace {
 
-/// Checks the files that the folder's SHA256SUMS names; how many there are.
+/// Checks the files that the folder's SHA256SUMS lists; returns their number.
 int check_sums(const std::filesystem::path& folder) {
   std::istringstream sums(read_file(folder / "SHA256SUMS"));
   int files = 0;

@@ -1,4 +1,4 @@
-// On the real data sets: an epoch has every sample exactly once, whatever the number of parts and the batch size.
+// On the real data sets, an epoch has every sample exactly once, for any number of parts and any batch size.
 #include <gtest/gtest.h>
 
 #include "data/batch_loader.h"

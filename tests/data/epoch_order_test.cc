@@ -22,7 +22,7 @@ TEST(EpochOrder, EverySampleComesOnce) {
   }
 }
 
-// Resuming a run under another version of the program relies on these.
+// A run that another version of the program resumes relies on these values.
 TEST(EpochOrder, FirstValuesAreGolden) {
   std::vector<int64_t> order = epoch_order(8000, {0, 1, true});
   order.resize(6);
@@ -46,11 +46,11 @@ TEST(EpochOrder, PermutationsOfThreeAreEquallyLikely) {
   for (int64_t epoch = 1; epoch <= 6000; ++epoch)
     ++seen[static_cast<size_t>(std::find(permutations.begin(), permutations.end(), epoch_order(3, {0, epoch, true})) -
                                permutations.begin())];
-  // 1000 each, give or take five standard deviations of 29.
+  // 1000 each, within five standard deviations of 29.
   for (const int count : seen) EXPECT_NEAR(count, 1000, 145);
 }
 
-/// Which of the samples 0 to samples - 1 each process trains on in an epoch, in its order.
+/// The samples, of 0 to samples - 1, on which each process trains in an epoch, in its order.
 std::vector<std::vector<int64_t>> by_process(int64_t samples, const BatchShares& shares, const EpochKey& key) {
   const std::vector<int64_t> order = partitioned_epoch_order(samples, shares, key);
   std::vector<std::vector<int64_t>> seen(shares.parts_of_processes.size());
@@ -71,7 +71,7 @@ std::vector<std::vector<int64_t>> by_process(int64_t samples, const BatchShares&
 }
 
 TEST(PartitionedEpochOrder, EachProcessHasAContiguousPartShuffledInside) {
-  // Batches and parts that don't divide anything, and a process that has no devices.
+  // Batches and parts that don't divide the samples evenly, and a process without devices.
   for (const int64_t micro_batches : {1, 2}) {
     const BatchShares shares{
         .batch_size = 9, .micro_batches = micro_batches, .split = BatchSplit::even(4), .parts_of_processes = {1, 0, 3}};

@@ -9,7 +9,7 @@
 
 namespace dptrain::testing {
 
-/// Another data set's images, for tests that change what comes of asking for some.
+/// Passes calls on to another data set of images, for tests that override some of them.
 class ForwardedImages : public ImageDataset {
  public:
   explicit ForwardedImages(std::shared_ptr<const ImageDataset> inner) : inner_(std::move(inner)) {}

@@ -1,4 +1,4 @@
-// A file that claims, or holds, far more than it should is refused before it costs memory.
+// A file that claims, or has, far more content than it should is refused before it takes memory.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ using testing::ScratchFolder;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-/// VmRSS or VmHWM (its peak) of this process.
+/// This process's VmRSS, or its peak VmHWM.
 int64_t resident_bytes(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -29,7 +29,7 @@ int64_t resident_bytes(const std::string& key) {
   return 0;
 }
 
-/// How far resident memory rises while `body` runs; nothing where the kernel can't start its peak again.
+/// How far resident memory rises while `body` runs; empty if the kernel can't reset its peak.
 template <class Body>
 std::optional<int64_t> rise_bytes(const Body& body) {
   std::ofstream("/proc/self/clear_refs") << "5" << std::flush;
@@ -61,7 +61,7 @@ TEST(GzipBomb, HeaderThatTheFileCannotHoldIsRefusedAtOnce) {
 }
 
 TEST(GzipBomb, FalseHeaderTakesOnlyWhatComes) {
-  // Noise doesn't compress, so the file is large enough that its header might be true.
+  // Noise doesn't compress, so for a file of this size the header might be true.
   std::string content = idx_header({0x803, 256, 1024, 1024});
   const KeyedRandom random(0, RandomPurpose::synthetic, 0, 0);
   for (uint64_t i = 0; i < static_cast<uint64_t>(kMiB); ++i) content += static_cast<char>(random.word(i) & 0xff);

@@ -68,7 +68,7 @@ TEST(HeldOut, PixelsOfSeveralAreThoseOfEach) {
   EXPECT_EQ(pixels_of(images, 3, 26), expected);
 }
 
-/// Of data in the order of their classes both parts have some of each.
+/// If the data are sorted by class, both parts still have some of each class.
 TEST(HeldOut, IsARandomChoiceThatIsAlwaysTheSame) {
   const auto digests = [](int64_t samples) {
     const Datasets parts = hold_out(forty_images(), samples);
@@ -92,7 +92,7 @@ std::vector<int32_t> tokens_of(const TextDataset& text, int64_t index, int64_t e
   return tokens;
 }
 
-/// What is held out is masked once and for all, as no epoch of the training does it.
+/// Held-out samples have fixed masks, which differ from every epoch's.
 TEST(HeldOut, IsOfTextToo) {
   const auto lines =
       std::make_shared<const TokenizedLines>(make_synthetic_text({.lines = 46, .vocabulary = 60, .sequence = 24}));

@@ -118,7 +118,7 @@ TEST(IdxFile, NoFlippedBitOfGzipChangesThePixels) {
     std::string packed = whole;
     packed[bit / 8] = static_cast<char>(packed[bit / 8] ^ (1 << bit % 8));
     try {
-      // The time and the system in gzip's own header may be anything.
+      // The time and the system in gzip's own header may have any value.
       EXPECT_EQ(images_of(packed).pixels, pixels) << "bit " << bit;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::bad_data) << "bit " << bit << ": " << error.what();
@@ -142,7 +142,7 @@ TEST(IdxFile, ZeroImagesAreRefused) {
 TEST(IdxFile, AbsurdDimensionsAreRefused) {
   expect_bad_images(idx_header({0x803, 1, 0x80000000u, 28}), {"images: rows", "expected 1 to 65535, got 2147483648"});
   expect_bad_images(idx_header({0x803, 0x80000000u, 28, 28}), {"images: number of images", "got 2147483648"});
-  // 2^31 * 2^16 * 2^16, less a little: the largest that passes the limits doesn't overflow.
+  // A little less than 2^31 * 2^16 * 2^16: the largest size within the limits doesn't overflow.
   expect_bad_images(idx_header({0x803, 0x7fffffffu, 65535, 65535}),
                     {"images: pixels", "expected 9223090559730712575 bytes"});
 }

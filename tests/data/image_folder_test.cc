@@ -15,7 +15,8 @@ using testing::png_file;
 using Bytes = std::vector<uint8_t>;
 using Names = std::vector<std::string>;
 
-/// Three classes of 2 x 2 pixels: cats 10, 11, 12, a dog 20, owls 30, 31 to learn; an owl 39 and cats 18, 19 to test.
+/// Three classes of 2 x 2 images. For training: cats 10, 11, 12, a dog 20, owls 30, 31. For the test: an owl 39 and
+/// cats 18, 19.
 class ImageFolderTest : public ::testing::Test {
  protected:
   ImageFolderTest() {

@@ -1,5 +1,5 @@
-// Batches that a device decodes itself are those that the host would: out of a data set that lies there whole, and of
-// one that doesn't; augmented or not.
+// Batches that a device decodes itself equal the host's: from a data set that the device holds whole, and from one that
+// it doesn't; augmented or not.
 #include "data/images_on_device.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@ using testing::DeviceRow;
 
 class ImagesOnDeviceTest : public ::testing::TestWithParam<DeviceRow> {
  protected:
-  /// Seven images of 3 x 4 x 5 whose bytes all differ from their neighbors', every channel normalized otherwise.
+  /// Seven images of 3 x 4 x 5 whose bytes all differ from their neighbors', with a different normalization for each
+  /// channel.
   ImagesOnDeviceTest() : dataset_(bytes(), {.mean = {0.1f, 0.2f, 0.3f}, .std = {0.5f, 0.25f, 2}}) {}
 
   static LabelledBytes bytes() {
@@ -43,7 +44,7 @@ class ImagesOnDeviceTest : public ::testing::TestWithParam<DeviceRow> {
     EXPECT_EQ(labels, expected_labels);
   }
 
-  /// The bytes of these samples, on the device.
+  /// The bytes of these samples, copied to the device.
   Tensor sent(const std::vector<int64_t>& numbers) {
     const auto count = static_cast<int64_t>(numbers.size());
     std::vector<uint8_t> pixels(static_cast<size_t>(count * 60));
@@ -53,7 +54,7 @@ class ImagesOnDeviceTest : public ::testing::TestWithParam<DeviceRow> {
     return tensor;
   }
 
-  /// The bits that a CPU worker's part of a batch has, in every epoch.
+  /// Expects the bits of a CPU worker's part of a batch, in every epoch.
   void expect_augmented_batch(const ImagesOnDevice& images, const std::vector<int64_t>& numbers) {
     const auto count = static_cast<int64_t>(numbers.size());
     const auto worker = open_device({DeviceKind::cpu, 1});

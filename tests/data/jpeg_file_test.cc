@@ -30,7 +30,7 @@ class JpegFileTest : public ::testing::Test {
   testing::ScratchFolder folder_;
 };
 
-/// Of the best quality, so that little is lost.
+/// The files have the best quality, so little is lost.
 void expect_near(const Bytes& got, const Bytes& expected) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 2) << i;
@@ -88,7 +88,7 @@ TEST_F(JpegFileTest, WhatIsTooLargeOrInPrintersColorsIsRefused) {
 
 TEST_F(JpegFileTest, ScansWithoutEndAreRefused) {
   std::string file = jpeg_file(16, 16, waves(256), {.color = JCS_GRAYSCALE, .progressive = true});
-  // The first scan again and again, in front of all.
+  // The first scan is repeated in front of all scans.
   const size_t scan = file.find("\xff\xda"), next = file.find("\xff", scan + 12);
   ASSERT_NE(next, std::string::npos);
   const std::string again = file.substr(scan, next - scan);

@@ -1,4 +1,4 @@
-// A digest that is kept is used for the same content alone, whatever has become of the file or of what was kept.
+// A stored digest is used only for the same content, whatever has happened to the file or to the stored digest.
 #include "data/kept_digest.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class KeptDigestTest : public ::testing::Test {
   KeptDigest of(const std::string& what = "all of it") const {
     return {.file = identity_, .what = what, .folders = {folder_.path()}};
   }
-  /// What is kept of it, and `digest` where nothing is.
+  /// The stored digest of the file, and `digest` if there is none.
   std::string get(const KeptDigest& kept, const std::string& digest) const {
     return kept.get([&] { return digest; });
   }
@@ -97,7 +97,7 @@ TEST_F(KeptDigestTest, IsMadeAnewWhereItIsDamaged) {
 TEST_F(KeptDigestTest, IsKeptInTheFirstFolderThatCanBeWritten) {
   const ScratchFolder other;
   KeptDigest kept = of();
-  // A file where a folder should be keeps root out as well.
+  // A file in place of a folder keeps even root out.
   kept.folders = {other.write("file", "") / "folder", folder_.path() / "made"};
   EXPECT_EQ(get(kept, kOne), kOne);
   EXPECT_EQ(get(kept, kTwo), kOne);
@@ -130,7 +130,7 @@ TEST_F(KeptDigestTest, SeveralProcessesMayKeepItAtOnce) {
   EXPECT_EQ(get(of(), kTwo), kOne);
 }
 
-/// A program may write other bytes and set size and time of modification back to what they were.
+/// A program may write other bytes and reset the file's size and modification time.
 TEST_F(KeptDigestTest, OfAFileThatWasChangedInSecretIsMadeAnew) {
   const std::filesystem::path path = folder_.write("images", "first");
   testing::wait_until_settled(path);

@@ -26,7 +26,7 @@ TextLines longer_text() {
   return lines;
 }
 
-/// The files of a folder, by name.
+/// The files of a folder, sorted by name.
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
@@ -114,7 +114,7 @@ TEST_F(KeptVocabulary, IsKeptInTheFirstFolderThatCanBeWritten) {
   EXPECT_EQ(files_of(cache).size(), 1u);
   EXPECT_EQ(files_of(folder_.path()).size(), 1u);
   EXPECT_EQ(kept_tokenizer(small_text(), options).encode(kLine), tokens);
-  // Without any it is made each time, the same.
+  // Without any folder the same vocabulary is made each time.
   options.folders = {"/proc/none"};
   EXPECT_EQ(kept_tokenizer(small_text(), options).encode(kLine), tokens);
 }

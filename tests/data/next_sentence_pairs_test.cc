@@ -31,14 +31,14 @@ std::shared_ptr<const TokenizedLines> equal_lines(int64_t count, int64_t length,
   return lines_of(std::vector<int64_t>(static_cast<size_t>(count), length), vocabulary_size);
 }
 
-/// A sample with the memory that it was written to.
+/// A sample and the memory that it was written to.
 struct Sample {
   std::vector<int32_t> tokens, segments, labels;
   int32_t next_sentence = 0;
 
   bool operator==(const Sample&) const = default;
 
-  /// The tokens as they were before some were chosen.
+  /// The tokens before some of them were chosen for masking.
   std::vector<int32_t> original() const {
     std::vector<int32_t> restored = tokens;
     for (size_t i = 0; i < restored.size(); ++i)
@@ -57,7 +57,7 @@ struct Sample {
 
 Sample sample_of(const SentencePairs& pairs, int64_t index, int64_t epoch = 1) {
   const auto length = static_cast<size_t>(pairs.sequence());
-  // Nothing of what was there before may be left.
+  // No earlier content of the memory may remain.
   Sample sample{.tokens = std::vector<int32_t>(length, 77),
                 .segments = std::vector<int32_t>(length, 77),
                 .labels = std::vector<int32_t>(length, 77),
@@ -68,8 +68,8 @@ Sample sample_of(const SentencePairs& pairs, int64_t index, int64_t epoch = 1) {
   return sample;
 }
 
-/// Expects `count` of `trials` to be as likely as `probability`, give or take five standard deviations. The draws are
-/// fixed by their keys, so that this can't fail by chance.
+/// Expects `count` of `trials` to match `probability` within five standard deviations. The draws are fixed by their
+/// keys, so that this can't fail by chance.
 void expect_likely(int64_t count, int64_t trials, double probability) {
   const auto expected = static_cast<double>(trials) * probability;
   EXPECT_NEAR(static_cast<double>(count), expected, 5 * std::sqrt(expected * (1 - probability))) << trials;
@@ -99,7 +99,7 @@ TEST(SentencePairs, LabelSaysWhetherTheSecondLineFollows) {
   const SentencePairs pairs(equal_lines(kLines, 2), {.sequence = 8});
   ASSERT_EQ(pairs.samples(), kTrain - 1);
   int64_t follows = 0, trials = 0;
-  std::map<int64_t, int64_t> others;  ///< of sample 5, how often each line came
+  std::map<int64_t, int64_t> others;  ///< how often each line was drawn for sample 5
   for (int64_t epoch = 1; epoch <= 400; ++epoch)
     for (int64_t index = 0; index < pairs.samples(); ++index, ++trials) {
       const Sample sample = sample_of(pairs, index, epoch);
@@ -112,7 +112,7 @@ TEST(SentencePairs, LabelSaysWhetherTheSecondLineFollows) {
       if (index == 5 && sample.next_sentence == 1) ++others[second];
     }
   expect_likely(follows, trials, 0.5);
-  // Of about 200 draws from 35 lines some 35 * exp(-200 / 35) = 0.1 are expected to miss.
+  // About 200 draws from 35 lines are expected to miss 35 * exp(-200 / 35) = 0.1 of them.
   EXPECT_EQ(others.size(), static_cast<size_t>(kTrain - 2));
 }
 
@@ -158,14 +158,15 @@ TEST(SentencePairs, AtLeastOneTokenIsChosen) {
     chosen += sample.chosen();
     first += sample.labels[1] != kIgnoredLabel;
   }
-  // Two tokens: none is drawn with 0.85^2 = 0.7225, then either is chosen; so a place has 0.15 + 0.7225 / 2.
+  // There are two tokens. With probability 0.85^2 = 0.7225 none is drawn, and then either is chosen; so a place has
+  // 0.15 + 0.7225 / 2.
   expect_likely(first, trials, 0.51125);
   expect_likely(chosen - first, trials, 0.51125);
 }
 
 TEST(SentencePairs, SpecialTokensAreNeverChosen) {
   auto lines = std::make_shared<TokenizedLines>(*equal_lines(40, 6));
-  // Every other token is [UNK]; line 7 and 8 are nothing else.
+  // Every other token is [UNK]; lines 7 and 8 consist of it alone.
   for (size_t i = 0; i < lines->tokens.size(); ++i)
     if (i % 2 == 0 || i / 6 == 7 || i / 6 == 8) lines->tokens[i] = kUnknownToken;
   const SentencePairs pairs(lines, {.sequence = 20});
@@ -180,7 +181,7 @@ TEST(SentencePairs, SpecialTokensAreNeverChosen) {
   EXPECT_GT(without, 0);
 }
 
-/// How many tokens of lines with `a` and `b` tokens a sample of `sequence` has.
+/// How many tokens of two lines, of `a` and `b` tokens, a sample of length `sequence` has.
 std::pair<size_t, size_t> kept_tokens(int64_t a, int64_t b, int64_t sequence) {
   const SentencePairs pairs(lines_of({a, b, 1, 1, 1, 1}), {.sequence = sequence});
   for (int64_t epoch = 1;; ++epoch) {
@@ -196,7 +197,7 @@ TEST(SentencePairs, LongPairsLoseTheEndOfTheLongerLine) {
   EXPECT_EQ(kept_tokens(4, 6, 12), Lengths(4, 5));   // one too many
   EXPECT_EQ(kept_tokens(20, 3, 12), Lengths(6, 3));  // only the longer one loses
   EXPECT_EQ(kept_tokens(3, 20, 12), Lengths(3, 6));
-  EXPECT_EQ(kept_tokens(20, 30, 12), Lengths(5, 4));  // both do
+  EXPECT_EQ(kept_tokens(20, 30, 12), Lengths(5, 4));  // both lose tokens
   EXPECT_EQ(kept_tokens(30, 20, 12), Lengths(5, 4));
   EXPECT_EQ(kept_tokens(5, 5, 12), Lengths(5, 4));
   EXPECT_EQ(kept_tokens(9, 9, 5), Lengths(1, 1));
@@ -223,7 +224,7 @@ TEST(SentencePairs, DependOnSeedEpochAndSampleAlone) {
   EXPECT_EQ(sample_of(SentencePairs(lines, {.sequence = 64, .seed = 3, .limit = 51}), 50, 7), sample);
   EXPECT_NE(sample_of(pairs, 50, 8).labels, sample.labels);
   EXPECT_NE(sample_of(SentencePairs(lines, {.sequence = 64, .seed = 4}), 50, 7).labels, sample.labels);
-  // Another sample masks other places.
+  // Another sample has its masks at other places.
   const auto places = [](const Sample& of) {
     std::vector<bool> chosen;
     for (const int32_t label : of.labels) chosen.push_back(label != kIgnoredLabel);
@@ -232,7 +233,7 @@ TEST(SentencePairs, DependOnSeedEpochAndSampleAlone) {
   EXPECT_NE(places(sample_of(pairs, 51, 7)), places(sample));
 }
 
-// Resuming a run under another version of the program relies on these.
+// A run that another version of the program resumes relies on these values.
 TEST(SentencePairs, SamplesAreGolden) {
   const SentencePairs pairs(equal_lines(200, 20), {.sequence = 40});
   const Sample first = sample_of(pairs, 0);

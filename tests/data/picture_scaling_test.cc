@@ -7,7 +7,7 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-/// Rising to the right and down, and different in each channel, past 255 beginning anew.
+/// Values that rise to the right and down, differ by channel, and wrap around after 255.
 Picture slope(const Shape& shape) {
   Picture picture{.shape = shape};
   for (int64_t c = 0; c < shape[0]; ++c)
@@ -17,7 +17,7 @@ Picture slope(const Shape& shape) {
   return picture;
 }
 
-/// Expected are what Pillow 13 and the rules of torchvision's Resize and CenterCrop make of each channel.
+/// Expected values are those of Pillow 13 with the rules of torchvision's Resize and CenterCrop, for each channel.
 TEST(PictureScaling, MakesWhatTorchvisionDoes) {
   struct Case {
     Shape from;
@@ -45,13 +45,13 @@ TEST(PictureScaling, ASquareOfThatSizeStaysAsItIs) {
   EXPECT_EQ(scaled_to_square(picture, 5).pixels, picture.pixels);
 }
 
-/// The whole of it, scaled, would be 17 GB.
+/// The whole scaled picture would take 17 GB.
 TEST(PictureScaling, OfAThinPictureTheMiddleAloneIsMade) {
   Picture thin{.shape = {1, 1, 4096}, .pixels = Bytes(4096, 7)};
   thin.pixels[2047] = 100, thin.pixels[2048] = 200;
   const Picture middle = scaled_to_square(thin, 2048);
   EXPECT_EQ(middle.shape, Shape({1, 2048, 2048}));
-  // From the middle of one pixel to that of the other, alike in every row.
+  // Values go from the middle of one pixel to that of the other, alike in every row.
   for (const size_t row : {0, 2047})
     EXPECT_EQ((Bytes{middle.pixels[row * 2048], middle.pixels[row * 2048 + 512], middle.pixels[row * 2048 + 2047]}),
               (Bytes{100, 125, 200}));

@@ -63,7 +63,7 @@ TEST(PngFile, FewBitsAreSpreadOverTheBytes) {
 }
 
 TEST(PngFile, SixteenBitsAreRounded) {
-  // 0x017f is 383 / 257 = 1.49 of 255, 0x0181 is 1.498, 0x0182 is 1.502.
+  // Of 255 levels, 0x017f is 383 / 257 = 1.49, 0x0181 is 1.498, and 0x0182 is 1.502.
   expect_image(image_of(png_file(1, 5, {0xff, 0xff, 0x80, 0x80, 0x01, 0x7f, 0x01, 0x81, 0x01, 0x82}, {.bits = 16})),
                {1, 1, 5}, {255, 128, 1, 1, 2});
 }
@@ -113,7 +113,7 @@ TEST(PngFile, NoFlippedBitChangesThePixels) {
 
 TEST(PngFile, AChecksumThatIsWrongIsNamed) {
   std::string file = png_file(2, 2, {1, 2, 3, 4});
-  file[file.find("IEND") - 5] ^= 1;  // before the length of that comes the checksum
+  file[file.find("IEND") - 5] ^= 1;  // the checksum comes before the length of the IEND chunk
   expect_bad(file, {"a.png: byte ", "IDAT: CRC error"});
 }
 

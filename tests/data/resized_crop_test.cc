@@ -1,4 +1,5 @@
-// Windows that are scaled to their image's size: which are drawn, and that what is made of one is Pillow's to the byte.
+// Windows that are scaled to their image's size: which windows are drawn, and results that equal Pillow's byte for
+// byte.
 #include "ops/resized_crop.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr uint32_t fraction(double value) { return static_cast<uint32_t>(value * 0x1p16 + 0.5); }
 
-/// Rising to the right and down, past 255 beginning anew.
+/// Values that rise to the right and down, and wrap around after 255.
 Bytes slope(const ImageSize& size) {
   Bytes bytes;
   for (int32_t y = 0; y < size.height; ++y)
@@ -40,7 +41,8 @@ Bytes scaled(const Bytes& image, const ImageSize& size, const CropWindow& window
   return result;
 }
 
-/// Expected is what Pillow 13 makes of image.crop(window).resize(size, BILINEAR), as torchvision's resized_crop does.
+/// Expected values are those of Pillow 13's image.crop(window).resize(size, BILINEAR), as torchvision's resized_crop
+/// calls it.
 TEST(ResizedCrop, MakesWhatTorchvisionDoes) {
   struct Case {
     ImageSize size;
@@ -58,7 +60,7 @@ TEST(ResizedCrop, MakesWhatTorchvisionDoes) {
   for (const Case& one : cases) EXPECT_EQ(scaled(slope(one.size), one.size, one.window), one.expected);
 }
 
-/// Of every size of window, against the scaling of pictures, which goes by numbers in double precision as Pillow does.
+/// Windows of every size, compared with the scaling of pictures, which computes in double precision as Pillow does.
 TEST(ResizedCrop, ScalesASquareAsAPictureIs) {
   for (const int32_t side : {5, 28, 31, 64, 97}) {
     const ImageSize size{side, side};
@@ -82,7 +84,7 @@ std::vector<CropWindow> windows_of(const CropRange& range, const ImageSize& size
 }
 
 TEST(ResizedCrop, DrawsAreasAndRatiosEvenly) {
-  // All of them fit, so that no draw is thrown away.
+  // All windows fit, so that no draw is rejected.
   const CropRange range{
       .least_area = fraction(0.1), .most_area = fraction(0.3), .least_ratio = fraction(0.5), .doublings = fraction(2)};
   const ImageSize size{800, 1000};
@@ -95,7 +97,7 @@ TEST(ResizedCrop, DrawsAreasAndRatiosEvenly) {
     lefts.push_back(static_cast<double>(window.left) / (size.width - window.width));
   }
   for (const std::vector<double>* uniform : {&areas, &ratios, &tops, &lefts}) {
-    // Of what is uniform from 0 to 1, but for whole pixels: each tenth as often as any other.
+    // The values are uniform from 0 to 1, except for rounding to whole pixels: each tenth is equally likely.
     std::vector<int> tenths(10);
     for (const double value : *uniform) {
       ASSERT_GE(value, -0.01);
@@ -106,7 +108,7 @@ TEST(ResizedCrop, DrawsAreasAndRatiosEvenly) {
   }
 }
 
-/// torchvision's default: most draws fit, and those that don't are drawn again.
+/// torchvision's default: most draws fit, and the others are repeated.
 TEST(ResizedCrop, LiesInTheImage) {
   const CropRange range{.least_area = fraction(0.08),
                         .most_area = fraction(1),
@@ -153,7 +155,7 @@ TEST(ResizedCrop, RootsAndPowersAreThoseOfWholeNumbers) {
 }
 
 TEST(ResizedCrop, DrawsArePartOfEveryResult) {
-  // Other numbers here would make every augmented training another one.
+  // Other numbers here would change every run with augmentation.
   const CropRange range{.least_area = fraction(0.08),
                         .most_area = fraction(1),
                         .least_ratio = fraction(0.75),

@@ -10,7 +10,7 @@
 
 namespace dptrain::testing {
 
-/// Waits until the file hasn't changed for so long that what is found out of it may be kept.
+/// Waits until the file has been unchanged long enough for results computed from it to be cached.
 inline void wait_until_settled(const std::filesystem::path& file) {
   for (int i = 0; i < 100; ++i) {
     if (StoredFile(file).identity().is_settled) return;

@@ -4,7 +4,7 @@
 
 namespace dptrain::testing {
 
-/// Enough English for a vocabulary of 60 pieces. Of its letters, B, k, L and z are rare.
+/// Enough English for a vocabulary of 60 pieces. The letters B, k, L and z are rare in it.
 inline TextLines small_text() {
   TextLines lines;
   for (const char* line :

@@ -1,4 +1,4 @@
-// Images that lie in files are those that would be read into memory, and are read where they are asked for alone.
+// Images in files equal images that are read into memory, and only requested images are read.
 #include "data/stored_images.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class StoredImagesTest : public ::testing::Test {
   std::shared_ptr<const ImageDataset> open(std::optional<int64_t> limit = {}) const {
     return read_idx_dataset(folder_.path(), {.limit = limit, .normalization = {.mean = {0.5f}}}).train;
   }
-  /// The same images out of gzip files, which are unpacked into memory.
+  /// The same images from gzip files, which are unpacked into memory.
   std::shared_ptr<const ImageDataset> unpacked(std::optional<int64_t> limit = {}) const {
     const ScratchFolder packed;
     testing::write_idx_dataset(packed, kImages, 5, 28);
@@ -82,7 +82,7 @@ TEST_F(StoredImagesTest, AreNotReadForADigestThatWasKept) {
   const auto second = open();
   EXPECT_EQ(digest_of(*second), digest);
   EXPECT_EQ(second->read_bytes(), kImages) << "labels";
-  // Another content, of the same size.
+  // Other content of the same size.
   std::string other = idx_images(kImages, 28, 28);
   other.back() = static_cast<char>(other.back() ^ 1);
   folder_.write(kTrain, other);
@@ -94,7 +94,7 @@ TEST_F(StoredImagesTest, AreNotReadForADigestThatWasKept) {
 TEST_F(StoredImagesTest, OfAFileThatChangesWhileItIsInUseAreRefused) {
   testing::wait_until_settled(folder_.path() / kTrain);
   const auto images = open(), replaced = open();
-  // A file that is renamed over leaves those that have it open what they had.
+  // Renaming a file over an open one doesn't change the open one's content.
   folder_.write("new", idx_images(7, 28, 28));
   std::filesystem::rename(folder_.path() / kTrain, folder_.path() / "old");
   std::filesystem::rename(folder_.path() / "new", folder_.path() / kTrain);

@@ -22,7 +22,7 @@ std::vector<uint8_t> sample(const LabelledBytes& data, int64_t index) {
   return {first, first + elements};
 }
 
-// The arithmetic is on integers, so these are the bytes of every machine.
+// The arithmetic is on integers, so every machine gives these bytes.
 TEST(Synthetic, BytesAreGolden) {
   EXPECT_EQ(hash(make_synthetic({.seed = 9, .samples = 100})),
             "a681ba7f9e636604bf23c5e31d8d4fa557fa0f0e1a17ed437b05115a3639d5ca");
@@ -65,7 +65,7 @@ TEST(Synthetic, TakesAnyShape) {
   }
 }
 
-/// The class whose mean training image is nearest.
+/// The class whose mean training image is nearest to this image.
 int32_t nearest_class(const std::vector<std::vector<double>>& means, const std::vector<uint8_t>& image) {
   std::vector<double> distances;
   for (const auto& mean : means) {

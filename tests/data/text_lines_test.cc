@@ -43,7 +43,7 @@ TEST(TextLines, LineEndsOfAnySystem) {
 }
 
 TEST(TextLines, BlankLinesAreLeftOut) {
-  // Spaces, a tabulator, a no-break space, an ideographic space, a byte order mark in the middle.
+  // Spaces, a tab, a no-break space, an ideographic space, and a byte order mark in the middle.
   EXPECT_EQ(lines_in("\n\nIn the beginning\n \t \n\u00a0\n\u3000\n\ufeff\r\nAnd the earth\n\n"), kTwoLines);
   EXPECT_EQ(lines_in(" a \n"), std::vector<std::string>{" a "});
 }
@@ -74,8 +74,8 @@ TEST(TextLines, MissingFileIs66) {
 TEST(TextLines, WhatIsNotUtf8IsRefusedWithItsLine) {
   expect_bad_lines("good\r\n\nm\xfcll\n",
                    {"text:3: expected UTF-8 text", "the byte 0xfc as number 2", "save it as UTF-8"});
-  // Latin-1 at the end, a continuation alone, two overlong forms, a surrogate, beyond U+10FFFF, cut off by the line's
-  // end.
+  // Latin-1 at the end, a lone continuation byte, two overlong forms, a surrogate, a value beyond U+10FFFF, and a
+  // sequence that the end of the line cuts off.
   for (const std::string bad :
        {"\xe9", "\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"})
     expect_bad_lines("good\ngood" + bad + "\n", {"text:2: expected UTF-8 text", "as number 5"});

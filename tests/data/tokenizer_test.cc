@@ -107,7 +107,7 @@ TEST(TrainVocabulary, IsReproducible) {
 TEST(TrainVocabulary, LearnsFromLongLinesToo) {
   TextLines lines;
   std::string line;
-  // Longer than the lines that SentencePiece leaves out unless it is told otherwise.
+  // This line is longer than SentencePiece accepts by default.
   while (line.size() < 10000) line += "wheresoever ";
   lines.append(line);
   lines.append("a b");
@@ -119,7 +119,7 @@ TEST(TrainVocabulary, MorePiecesThanTheTextHasAre78) {
   expect_refusal(ExitCode::config,
                  {"vocabulary: expected at most ", "pieces, all that this text has, got 4000; ask for", "more text"},
                  [] { train_vocabulary(small_text(), 4000); });
-  // The number that is advised works, and is the most.
+  // The number in the advice works, and is the largest that does.
   int64_t most = 0;
   try {
     train_vocabulary(small_text(), 4000);
@@ -139,7 +139,7 @@ TEST(TrainVocabulary, FewerPiecesThanCharactersAre78) {
 
 TEST(TrainVocabulary, WhatSentencePieceTakesForItselfIs78) {
   TextLines lines;
-  lines.append("\u2585");  // it leaves out lines with this character
+  lines.append("\u2585");  // SentencePiece leaves out lines with this character
   expect_refusal(ExitCode::config, {"vocabulary", "SentencePiece", "got 20"}, [&] { train_vocabulary(lines, 20); });
 }
 

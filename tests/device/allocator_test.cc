@@ -19,7 +19,7 @@ using enum MemoryPurpose;
 
 constexpr int64_t kLarge = int64_t{4} << 20;
 
-/// Heap memory that counts what is out, and has no more than `capacity` bytes.
+/// Heap memory that counts allocated bytes, and has no more than `capacity`.
 class CountedHeap final : public MemorySource {
  public:
   void* take(int64_t bytes) override {
@@ -78,7 +78,7 @@ TEST_F(Allocator, BlocksAreAlignedAndLargeEnough) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(block.memory) % 64, 0u);
     EXPECT_EQ(block.bytes % 64, 0);
     EXPECT_GE(block.bytes, std::max<int64_t>(bytes, 64));
-    // Rounding wastes an eighth at the most, once a block is more than a few lines.
+    // Rounding wastes at most an eighth, once a block is larger than a few cache lines.
     EXPECT_LE(block.bytes, std::max<int64_t>(bytes + 64, bytes + bytes / 8));
     allocator_.free(block, workspace);
   }
@@ -143,10 +143,10 @@ TEST_F(Allocator, LeavesTheNewestSegmentAsItCameWhereMemoryCostsOnceWritten) {
              freed = allocator_.allocate(15 * kLarge, activations);
   const auto larger = allocator_.allocate(12 * kLarge, activations);  // leaves 4 of the second segment
   allocator_.free(freed, activations);
-  // The 4 would be the tighter fit; the 15 have been written.
+  // The free 4 would be the tighter fit, but the 15 have already been written.
   const auto block = allocator_.allocate(4 * kLarge, activations);
   EXPECT_EQ(block.memory, freed.memory);
-  // What doesn't fit there goes on in the next.
+  // An allocation that doesn't fit there uses the next segment.
   const auto rest = allocator_.allocate(10 * kLarge, activations), last = allocator_.allocate(4 * kLarge, activations);
   EXPECT_EQ(heap_.takes, 2);
   for (const auto& one : {larger, block, rest, last}) allocator_.free(one, activations);
@@ -164,7 +164,7 @@ TEST_F(Allocator, DiscardsFreeBlocksOfSegmentsInUse) {
   allocator_.free(kept, MemoryPurpose::weights);
 }
 
-/// A GPU may still read what was freed.
+/// A GPU may still read freed memory.
 TEST_F(Allocator, ReturnsNothingBeforeItIsSettled) {
   heap_.capacity = 2 * kLarge;
   bool settles = false;
@@ -203,7 +203,7 @@ TEST_F(Allocator, TakesWholeSegmentsWhereTheSourceHasThem) {
   heap_.capacity = 18 * kLarge;
   const auto first = allocator_.allocate(kLarge, activations), second = allocator_.allocate(14 * kLarge, activations);
   EXPECT_EQ(heap_.takes, 1);
-  // There is no other whole segment, but enough for what is wanted.
+  // There is no other whole segment, but enough memory for the request.
   const auto third = allocator_.allocate(2 * kLarge, activations);
   EXPECT_EQ(heap_.out_bytes, 18 * kLarge);
   for (const auto& block : {first, second, third}) allocator_.free(block, activations);
@@ -289,7 +289,7 @@ TEST_F(Allocator, ServesManyThreads) {
         auto* words = static_cast<int*>(block.memory);
         words[0] = t, words[1] = round;
         std::this_thread::yield();
-        // Another thread's numbers here would mean that two held one block.
+        // Another thread's numbers here would mean that two threads held the same block.
         EXPECT_TRUE(words[0] == t && words[1] == round);
         allocator_.free(block, activations);
       }

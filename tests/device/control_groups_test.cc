@@ -1,4 +1,4 @@
-// The limits of containers and batch systems, as Linux's files tell of them.
+// The limits of containers and batch systems, read from Linux's files.
 
 #include "device/control_groups.h"
 
@@ -17,7 +17,7 @@ class ControlGroups : public ::testing::Test {
     std::filesystem::create_directories((scratch_.path() / file).parent_path());
     scratch_.write(file, text);
   }
-  /// Of a process with these lines in /proc/self/cgroup.
+  /// The limits of a process with these lines in /proc/self/cgroup.
   ControlGroupLimits limits(const std::string& lines) {
     return control_group_limits(scratch_.write("groups", lines), scratch_.path() / "mount");
   }
@@ -35,7 +35,7 @@ TEST_F(ControlGroups, WithoutLimitsThereAreNone) {
   EXPECT_FALSE(limits("no line of such a file\n1:\n\n").memory);
 }
 
-/// As of a Slurm job's step, whose job has the limit.
+/// The step of a Slurm job is like this: the job has the limit.
 TEST_F(ControlGroups, OfVersion2TheSmallestCounts) {
   write("mount/job/memory.max", "4000\n");
   write("mount/job/memory.current", "3500\n");
@@ -52,7 +52,7 @@ TEST_F(ControlGroups, OfVersion2TheSmallestCounts) {
 }
 
 TEST_F(ControlGroups, OfVersion1EachControllerHasATreeOfItsOwn) {
-  write("mount/memory/a/memory.limit_in_bytes", "9223372036854771712\n");  // which is how it writes that there is none
+  write("mount/memory/a/memory.limit_in_bytes", "9223372036854771712\n");  // the kernel's value for no limit
   write("mount/memory/a/b/memory.limit_in_bytes", "3000\n");
   write("mount/memory/a/b/memory.usage_in_bytes", "3200\n");
   write("mount/memory/a/b/memory.stat", "inactive_file 9\ntotal_inactive_file 100\n");
@@ -65,11 +65,11 @@ TEST_F(ControlGroups, OfVersion1EachControllerHasATreeOfItsOwn) {
   EXPECT_EQ(found.cores, 0.5);
 }
 
-/// It sees its own group at the root, whatever the host calls it.
+/// A container sees its own group as the root, whatever the host calls it.
 TEST_F(ControlGroups, OfAContainerTheRootIsItsOwn) {
   write("mount/memory.max", "2000\n");
   write("mount/cpu.max", "200000 100000\n");
-  write("memory.max", "1\n");  // outside
+  write("memory.max", "1\n");  // outside of the container's group
   for (const char* path : {"/", "/docker/0123", "/../../other"}) {
     const ControlGroupLimits found = limits(std::string("0::") + path + "\n");
     EXPECT_EQ(found.memory, 2000) << path;

@@ -1,4 +1,4 @@
-// CPU workers: names, threads, memory of their own, and how far their instruction set is capped.
+// CPU workers: names, threads, memory of their own, and caps on their instruction set.
 
 #include "device/cpu_device.h"
 
@@ -50,7 +50,7 @@ TEST(CpuDevice, WorkersTogetherTakeNoMoreThanTheMachineHas) {
   ASSERT_LE(available_memory_bytes(), host_memory_bytes());
   if (testing::kShadowedMemory) GTEST_SKIP() << "a sanitizer's shadow of so much memory takes memory";
   if (available_memory_bytes() < host_memory_bytes() / 4) GTEST_SKIP() << "three quarters of the memory are in use";
-  const int64_t most = available_memory_bytes() / 5 * 3;  // which nobody writes to
+  const int64_t most = available_memory_bytes() / 5 * 3;  // these bytes are never written to
   {
     const Buffer buffer(*first, most, MemoryPurpose::activations);
     testing::expect_error(
@@ -62,7 +62,7 @@ TEST(CpuDevice, WorkersTogetherTakeNoMoreThanTheMachineHas) {
 }
 
 TEST(CpuDevice, FillsAndCopiesLargeBlocks) {
-  // Over 4 MiB memory comes by huge pages.
+  // Above 4 MiB memory is allocated in huge pages.
   const auto device = testing::test_device();
   const int64_t bytes = 5 << 20;
   const Buffer a(*device, bytes, MemoryPurpose::workspace), b(*device, bytes, MemoryPurpose::workspace);
@@ -82,7 +82,7 @@ TEST(CpuDevice, ExchangesWithTheHost) {
   device->download(received.data(), buffer.data(), 16);
   device->synchronize();
   EXPECT_EQ(received, sent);
-  device->upload(buffer.data(), std::vector<int>().data(), 0);  // the batch without samples
+  device->upload(buffer.data(), std::vector<int>().data(), 0);  // as for a batch without samples
 }
 
 TEST(CpuDevice, KeepsOneAttachedStateOfAType) {

@@ -1,4 +1,4 @@
-// How a device list is read, and what a user is told where it can't be.
+// How a device list is read, and the message if its devices don't exist.
 
 #include "device/device_list.h"
 
@@ -10,7 +10,7 @@
 namespace dptrain {
 namespace {
 
-/// Reads a list and requires its devices.
+/// Reads a list and requires its devices to exist.
 void require(std::string_view text, std::string_view where = "--devices", int local = 0) {
   require_devices(parse_device_list(text, where, local), where);
 }
@@ -85,7 +85,7 @@ TEST(DeviceList, RefusesGpusPastTheLast) {
   testing::expect_error(ExitCode::device, {"cuda:4096 is not on this machine"}, [] { require("cuda:4096"); });
 }
 
-/// What another machine has is none of this one's business.
+/// The devices of another machine needn't exist on this one.
 TEST(DeviceList, OfAnotherMachineIsReadAsItIsNamed) {
   const std::vector<DeviceId> devices = {{DeviceKind::cuda, 60}, {DeviceKind::cuda, 60}, {DeviceKind::cpu, 3}};
   EXPECT_EQ(devices_elsewhere(device_names(devices)), devices);

@@ -1,4 +1,4 @@
-// What a log keeps of operators inside others.
+// How a log records operators that run inside others.
 
 #include "device/operator_log.h"
 

@@ -1,4 +1,4 @@
-// Every index once, whatever the threads.
+// Every index is visited once, with any number of threads.
 
 #include "device/parallel_for.h"
 

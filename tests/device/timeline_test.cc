@@ -7,7 +7,7 @@
 namespace dptrain {
 namespace {
 
-/// One whose marks are numbers of a counter, as a device's are places in its memory.
+/// A timeline whose marks are numbers of a counter; a device's marks are places in its memory.
 class CountingTimeline final : public Timeline {
  public:
   explicit CountingTimeline(int64_t most = 100) : most_(most) {}

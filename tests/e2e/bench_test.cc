@@ -1,4 +1,4 @@
-// What the program measures of its own devices, and what it promises of its own speed.
+// What the program measures of its own devices, and the speed that it promises.
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -44,7 +44,7 @@ TEST_F(BenchTest, TheTableFitsATerminal) {
   EXPECT_TRUE(std::ranges::all_of(lines, [](const std::string& line) { return line.size() <= 80; }));
 }
 
-/// Which would take millions of to fill a cache.
+/// It would take millions of such messages to fill a cache.
 TEST_F(BenchTest, MessagesMayBeOfAFewBytes) {
   const Finished finished =
       run({"bench", "comm", "--devices", "cpu:0-1", "--mb", "0.000001", "--repeats", "1", "--json"});
@@ -69,7 +69,7 @@ TEST_F(BenchTest, RefusesWhatCannotBeMeasured) {
   expect_refused({"bench", "comm", "--devices", "dog:0"}, 78, {"dog:0"});
   expect_refused({"bench", "comm", "--mb", "0"}, 64, {"--mb"});
   expect_refused({"bench", "comm", "--mb", "nan"}, 64, {"--mb", "expected a number, got nan"});
-  // 64 workers with two buffers of 4 GiB each.
+  // 64 CPU workers would need two buffers of 4 GiB each.
   expect_refused({"bench", "comm", "--devices", "cpu:0-63", "--mb", "4096"}, 71,
                  {"--mb", "this machine's memory", "two of 4096 MiB for each of 64 CPU workers"});
   expect_refused({"bench"}, 64, {"expected one of its commands, got none"});
@@ -77,7 +77,7 @@ TEST_F(BenchTest, RefusesWhatCannotBeMeasured) {
 
 class BenchOpsTest : public testing::CommandTest {
  protected:
-  /// `bench ops --json` of digits.yaml, whose document it gives.
+  /// Returns the document of `bench ops --json` for digits.yaml.
   nlohmann::json measured(const testing::Arguments& overrides) const {
     testing::Arguments arguments = {"bench", "ops", "--config", "digits.yaml", "--steps", "3", "--json"};
     for (const auto& assignment : overrides) arguments.insert(arguments.end(), {"--set", assignment});
@@ -101,16 +101,17 @@ TEST_F(BenchOpsTest, EveryDevicesStepIsTakenApart) {
       flops += row["flops"].get<double>();
     }
     EXPECT_LE(seconds, 1.5 * device["step_s"].get<double>()) << "operators inside others count once";
-    // Products of LeNet a sample: 20 * 24^2 * 25, 50 * 8^2 * 500, 800 * 128 and 128 * 10 forward; backward twice that,
-    // but for the gradient of the images, and, where convolution and pool are one operator, as with AVX2, of
-    // convolutions a quarter: one of the four values that a maximum is of has one.
+    // LeNet's products per sample are 20 * 24^2 * 25, 50 * 8^2 * 500, 800 * 128 and 128 * 10 in the forward pass, and
+    // twice that in the backward pass, without the gradient of the images. Where convolution and pool are one operator,
+    // as with AVX2, the backward pass of convolutions counts a quarter: of the four values of a maximum, one has a
+    // gradient.
     const double with_gradients = device["operators"].dump().find("conv2d_max_pool") != std::string::npos ? 0.25 : 1;
     const double convolved = 288'000 + 1'600'000, linear = 102'400 + 1'280;
     EXPECT_NEAR(flops, 2.0 * samples * (convolved + with_gradients * (288'000 + 2 * 1'600'000) + 3 * linear), 1);
   }
 }
 
-/// The ways of the convolutions of 1 and 32 channels.
+/// The choices for the convolutions of 1 and 32 channels.
 class BenchWaysTest : public BenchOpsTest {
  protected:
   std::set<std::string> ways(const std::string& device, const std::string& algorithm) {
@@ -152,8 +153,8 @@ TEST_F(BenchOpsTest, RefusesWhatCannotBeMeasured) {
   expect_refused({"bench", "ops", "--set", "model=lanet"}, 78, {"lanet", "lenet"});
 }
 
-/// What docs/ci.md promises, of a build as users have it. Runs alone. Where something else has the cores all the same,
-/// it stretches some calls and not all, so that the least of several is what the code costs.
+/// The speeds that docs/ci.md promises for a release build. Runs alone. If something else uses the cores all the same,
+/// it slows some calls and not all, so the least of several measurements is the code's own cost.
 class LongSpeedTest : public testing::CommandTest {
  protected:
   void SetUp() override {
@@ -163,7 +164,7 @@ class LongSpeedTest : public testing::CommandTest {
     if (testing::kShadowedMemory) GTEST_SKIP() << "a sanitizer's own work is no part of the promise";
   }
 
-  /// CPU seconds, user and system, of the processes that have been waited for.
+  /// CPU seconds, user and system, of all processes that have been waited for.
   static double cpu_s_of_children() {
     rusage used{};
     EXPECT_EQ(::getrusage(RUSAGE_CHILDREN, &used), 0);
@@ -175,7 +176,7 @@ class LongSpeedTest : public testing::CommandTest {
 };
 
 TEST_F(LongSpeedTest, AStartTakesLessThan300MsOfCpuTime) {
-  // Not seconds of the wall's clock, which other processes stretch.
+  // CPU seconds, not seconds of the wall clock, which other processes stretch.
   constexpr double kMost_s = 0.3;
   double least_s = std::numeric_limits<double>::max();
   for (int round = 0; round < 5; ++round) {
@@ -193,7 +194,8 @@ TEST_F(LongSpeedTest, AnAllReduceTakesAtMostTwiceAsLongAsAMemcpy) {
   constexpr int kFewest = 10, kMost = 40;
   for (const int ranks : {2, 4}) {
     double all_reduce_s = std::numeric_limits<double>::max(), copy_s = all_reduce_s;
-    // A round has both, one after the other. More than a few rounds only where something disturbed each of them.
+    // A round measures both, one after the other. More rounds are only needed if something disturbed each of the first
+    // ones.
     for (int round = 0; round < kMost && (round < kFewest || all_reduce_s > 2 * copy_s); ++round) {
       const Finished finished = run({"bench", "comm", "--devices", "cpu:0-" + std::to_string(ranks - 1), "--mb", "25",
                                      "--repeats", "1", "--json"});

@@ -26,7 +26,7 @@ Arguments on_cpu_workers(const std::string& name, const ConfigNode& root) {
 }
 
 CommandTest::CommandTest() {
-  ::unsetenv("COLUMNS");  // the width of what is printed
+  ::unsetenv("COLUMNS");  // it sets the width of the output
   folder_.write("digits.yaml",
                 "model: lenet\n"
                 "dataset: {name: mnist, limit: 320, test_limit: 200}\n"

@@ -15,12 +15,12 @@ namespace dptrain::testing {
 
 using Arguments = std::vector<std::string>;
 
-/// What is set so that a configuration of the tree trains in one process without a GPU: CPU workers of the GPUs'
-/// numbers, so that a device that is listed twice still is. Where its name ends in NxM they are the workers of N
-/// processes; a GPU and a CPU worker become two workers that are unlike, too.
+/// The settings with which a configuration of the tree trains in one process without a GPU. Each GPU becomes the CPU
+/// worker of its number, so a device that is listed twice still is. A name that ends in NxM gets the workers of all N
+/// processes. A GPU and a CPU worker become two workers with different numbers of threads.
 Arguments on_cpu_workers(const std::string& name, const ConfigNode& root);
 
-/// Runs the program in a folder of its own, on a short experiment with the real digits: digits.yaml there.
+/// Runs the program in a folder of its own, on a short experiment with the real digits: that folder's digits.yaml.
 class CommandTest : public ::testing::Test {
  protected:
   CommandTest();
@@ -28,10 +28,10 @@ class CommandTest : public ::testing::Test {
   ProcessOptions program(Arguments arguments) const;
   Finished run(const Arguments& arguments) const;
 
-  /// `dptrain --config digits.yaml --out <out>` with these overrides as --set. No progress lines, which come after ten
-  /// seconds: on a busy machine that is soon.
+  /// `dptrain --config digits.yaml --out <out>` with these overrides as --set. Progress lines are off: they begin after
+  /// ten seconds, which a run on a busy machine may reach.
   static Arguments training(const std::string& out, const Arguments& overrides = {});
-  /// Trains, which must end with 0.
+  /// Trains. The program must exit with code 0 and print nothing on stderr.
   Finished train(const std::string& out, const Arguments& overrides = {}) const;
 
   std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
@@ -41,14 +41,14 @@ class CommandTest : public ::testing::Test {
   /// The lines of a run's metrics.jsonl or steps.jsonl.
   std::vector<nlohmann::json> json_lines(const std::string& name) const;
   nlohmann::json last_metrics(const std::string& out) const;
-  /// What `dptrain hash` prints of a run, a checkpoint or a file.
+  /// The hash that `dptrain hash` prints for a run, a checkpoint or a file.
   std::string hash(const std::string& name) const;
-  /// What is wrong with `value` by docs/<schema>, a line each.
+  /// How `value` violates docs/<schema>, one line each.
   static std::vector<std::string> violations(const std::string& schema, const nlohmann::json& value);
 
-  /// Expects this exit code, nothing on stdout, and as the last line on stderr one sentence with all of `words`.
+  /// Expects this exit code, nothing on stdout, and on stderr a last line that is one sentence with all of `words`.
   static void expect_failed(const Finished& finished, int code, const Arguments& words);
-  /// The same, refused before anything was begun: there is no run directory and nothing was said but that one line.
+  /// Expects the same failure before anything has begun: there is no run directory, and stderr has only that one line.
   void expect_refused(const Arguments& arguments, int code, const Arguments& words) const;
 
   ScratchFolder folder_;

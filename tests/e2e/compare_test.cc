@@ -1,4 +1,4 @@
-// `dptrain compare`: runs one after the other, one table, assertions that set the exit code.
+// `dptrain compare`: runs one after the other, one table, and assertions that set the exit code.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -28,14 +28,14 @@ class CompareTest : public testing::CommandTest {
     EXPECT_EQ(violations("compare.schema.json", document), std::vector<std::string>());
     return document;
   }
-  /// Refused before anything was trained: not even its directory is there.
+  /// Expects a refusal before anything was trained: the directory of the comparison doesn't exist.
   void expect_nothing_begun(const Arguments& arguments, int code, const Arguments& words) const {
     expect_refused(arguments, code, words);
     EXPECT_FALSE(exists("compared"));
   }
 };
 
-/// The example of docs/strategy-details.md, whose outputs are small.
+/// The example of docs/strategy-details.md; this net has small outputs.
 TEST_F(CompareTest, PyramidNetsMemoryIsAlikeOnAllDevicesOfDataParallel) {
   const Finished finished = run({"compare",
                                  "--config",
@@ -100,7 +100,7 @@ TEST_F(CompareTest, OneConfigurationUnderSeveralStrategies) {
     EXPECT_EQ(compared_run["comm_bytes"], metrics["comm"]["bytes"]);
     EXPECT_EQ(violations("summary.schema.json", json_of(out + "/summary.json")), std::vector<std::string>());
   }
-  // The same sums in another order.
+  // ddp makes the same sums in another order.
   const double loss = last_metrics("compared/single")["train"]["loss"];
   EXPECT_NEAR(last_metrics("compared/ddp")["train"]["loss"].get<double>(), loss, 1e-4 * loss);
   const auto single = json_of("compared/single/summary.json");
@@ -207,7 +207,7 @@ TEST_F(CompareTest, OverwriteRemovesTheRunsThatOnlyTheEarlierComparisonHad) {
   EXPECT_EQ(run(strategies("single,ddp,kvstore,data_parallel", {"--quiet"})).exit, 0);
   train("compared/mine");
   folder_.write("compared/kvstore/notes.txt", "mine");
-  // Not named by compare.json, or not by a name that lies in the folder.
+  // One run isn't named by compare.json, and one has a name outside of the folder.
   auto document = json_of("compared/compare.json");
   document["runs"].push_back(
       {{"run", "../elsewhere"}, {"trainings", {{{"directory", "compared/../elsewhere"}, {"seed", 0}}}}});

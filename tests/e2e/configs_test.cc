@@ -1,4 +1,4 @@
-// Every file of configs/ trains as it stands, but for fewer samples and CPU workers in place of GPUs.
+// Every file of configs/ trains as it is, except that it has fewer samples, and CPU workers instead of GPUs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::Arguments;
 
-/// The stems of configs/*.yaml, sorted: a new file is tested by being there.
+/// The stems of configs/*.yaml, sorted. A new file is tested automatically.
 std::vector<std::string> config_names() {
   std::vector<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(testing::source_file("configs")))
@@ -26,7 +26,7 @@ std::vector<std::string> config_names() {
 
 std::string path_of(const std::string& name) { return testing::source_file("configs/" + name + ".yaml"); }
 
-/// A file's experiment on what stands in for its devices.
+/// A file's experiment on CPU workers that replace its devices.
 train::Experiment experiment_of(const std::string& name, const Arguments& overrides) {
   ConfigNode root = load_config(path_of(name));
   for (const auto& assignment : overrides) override_config(root, assignment);
@@ -35,7 +35,7 @@ train::Experiment experiment_of(const std::string& name, const Arguments& overri
   return experiment;
 }
 
-/// What is made smaller, so that a step takes a moment, and data at hand in place of what the repository doesn't have.
+/// Settings that make a step short, with available data in place of what the repository doesn't have.
 Arguments smaller(const train::Experiment& experiment) {
   const std::string& data = experiment.dataset.name;
   Arguments overrides;
@@ -66,7 +66,7 @@ TEST_P(ConfigTest, TrainsOnCpuWorkers) {
   Arguments overrides = testing::on_cpu_workers(name, load_config(path_of(name)));
   const train::Experiment experiment = experiment_of(name, overrides);
   const size_t devices = experiment.devices.size();
-  // The smallest step that has something for each shard, or two samples for each device.
+  // The smallest step that has a sample for each shard, or two samples for each device.
   const int64_t batch = 2 * std::max<int64_t>(4, static_cast<int64_t>(devices));
 
   Arguments arguments = {"--config", path_of(name), "--out", "run", "--progress", "none"};
@@ -98,7 +98,7 @@ TEST_P(ConfigTest, TrainsOnCpuWorkers) {
   for (const DeviceId& device : experiment.devices) listed.push_back(device.name());
   EXPECT_EQ(summary["environment"]["devices"], listed);
   EXPECT_EQ(summary["environment"]["threads"], experiment.threads);
-  // What trials choose is another one from time to time.
+  // Trials may choose another strategy each time.
   const auto& trials = summary["strategy_trials"];
   EXPECT_EQ(metrics["strategy"],
             trials.is_null() ? nlohmann::json(experiment.strategy.name) : trials["chosen"]["name"]);

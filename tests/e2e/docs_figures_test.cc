@@ -1,4 +1,4 @@
-// Figures of the documentation that are the same on every machine are those that its commands print.
+// Figures of the documentation that are the same on every machine match what its commands print.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 class DocsFiguresTest : public testing::CommandTest {
  protected:
-  /// What is planned of a step as scripts/scaling.py has it planned: `samples` a device, on so many H200s.
+  /// A step planned as scripts/scaling.py plans it: `samples` per device, on a number of H200s.
   struct OnPaper {
     std::string config, shape, precision;
     int samples;
@@ -49,7 +49,7 @@ class DocsFiguresTest : public testing::CommandTest {
   inline static const OnPaper kBert = {"bert_ddp_4gpu", "", "bf16", 60};
 };
 
-/// "7.36 ms, 16 %" and "54,785" as their numbers.
+/// The numbers in cells such as "7.36 ms, 16 %" and "54,785".
 std::vector<double> numbers_of(const std::vector<std::string>& cells) {
   std::vector<double> numbers;
   for (const std::string& cell : cells) {
@@ -64,10 +64,10 @@ std::vector<double> numbers_of(const std::vector<std::string>& cells) {
 
 struct Figure {
   double planned;
-  double last_digit = 0.01;  ///< that the page gives
+  double last_digit = 0.01;  ///< the last digit that the page gives
 };
 
-/// The page has these.
+/// Expects the page's cells to have these figures.
 void expect_figures(const std::vector<std::string>& cells, const std::vector<Figure>& figures) {
   const std::vector<double> told = numbers_of(cells);
   ASSERT_EQ(told.size(), figures.size());
@@ -75,7 +75,7 @@ void expect_figures(const std::vector<std::string>& cells, const std::vector<Fig
     EXPECT_NEAR(told[i], figures[i].planned, figures[i].last_digit) << "number " << i;
 }
 
-/// The cells of the row that begins with `first`, without that, of the first table behind `title`.
+/// The cells of the row that begins with `first`, without that cell, in the first table after `title`.
 std::vector<std::string> cells_of(const std::string& page, const std::string& title, const std::string& first) {
   std::vector<std::string> cells;
   const size_t table = page.find(title), row = page.find("\n| " + first + " | ", table);
@@ -88,18 +88,18 @@ std::vector<std::string> cells_of(const std::string& page, const std::string& ti
   return cells;
 }
 
-/// 1234567 as "1,234,567".
+/// A number with separators: 1234567 as "1,234,567".
 std::string in_thousands(int64_t number) {
   std::string digits = std::to_string(number);
   for (size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, ",");
   return digits;
 }
 
-/// docs/strategies.md and the pages that belong to it: their commands are run as they are written there, and their
-/// figures are read out of them.
+/// docs/strategies.md and its subpages. Their commands are run as they are written there, and their figures are read
+/// from the pages.
 class StrategiesPageTest : public testing::CommandTest {
  protected:
-  /// The commands of the one block of code that has these words, but for what prints with jq.
+  /// The commands of the only block of code that contains these words, without commands that print with jq.
   std::string commands_with(const std::string& words) const {
     std::istringstream lines(page_);
     std::string block, found;
@@ -118,7 +118,7 @@ class StrategiesPageTest : public testing::CommandTest {
     EXPECT_NE(found, "") << "no block has " << words;
     return found;
   }
-  /// Runs them; `more` stands behind what is trained.
+  /// Runs these commands; `more` is added to each command that trains.
   testing::Finished run_commands(const std::string& words, const std::string& more = "") const {
     return run_lines(commands_with(words), more);
   }
@@ -133,7 +133,7 @@ class StrategiesPageTest : public testing::CommandTest {
     EXPECT_EQ(finished.exit, 0) << finished.err;
     return finished;
   }
-  /// Those of the first row behind `anchor` that begins with these.
+  /// The cells of the first row after `anchor` that begins with `beginning`.
   std::vector<std::string> cells(const std::string& anchor, const std::string& beginning) const {
     std::vector<std::string> found;
     const size_t from = page_.find(anchor), row = page_.find("\n" + beginning, from) + 1;
@@ -148,15 +148,15 @@ class StrategiesPageTest : public testing::CommandTest {
     }
     return found;
   }
-  /// As the page has megabytes: "64.9", "0" or "0.0". They are of AVX-512; layouts and operators of other
-  /// instruction sets take up to a tenth more or less.
+  /// Expects a cell of megabytes as the page writes them: "64.9", "0" or "0.0". The page has figures of AVX-512;
+  /// layouts and operators of other instruction sets take up to a tenth more or less.
   static void expect_megabytes(const std::string& cell, const nlohmann::json& bytes, const std::string& what) {
     ASSERT_NE(cell, "") << what;
     const double page = std::stod(cell);
     EXPECT_NEAR(page, std::round(bytes.get<double>() / 1e5) / 10, cpu_isa() == CpuIsa::avx512 ? 1e-9 : 0.1 * page)
         << what;
   }
-  /// The hashes that were printed, each once, of so many.
+  /// The distinct hashes in what was printed. Expects `count` hashes in all.
   static std::set<std::string> hashes(const std::string& printed, size_t count) {
     std::vector<std::string> all;
     for (const auto& line : testing::lines_of(printed))
@@ -165,7 +165,7 @@ class StrategiesPageTest : public testing::CommandTest {
     return {all.begin(), all.end()};
   }
 
-  /// The page that everything else here is about, from now on.
+  /// Sets the page that all other functions here read.
   void read_page(const std::string& file) { page_ = testing::text_of(testing::source_file(file)); }
   void expect_on_page(const std::string& words) const { EXPECT_NE(page_.find(words), std::string::npos) << words; }
 
@@ -191,7 +191,7 @@ TEST_F(StrategiesPageTest, WhoHoldsWhat) {
     written[row[4]].insert(name);
     computed[last["weights_hash"]].insert(name);
   }
-  // Another instruction set ends in other bits, equal for the same ones.
+  // Another instruction set gives other bits, but the same runs have equal ones.
   std::set<std::set<std::string>> alike_on_the_page, alike;
   for (const auto& [hash, names] : written) alike_on_the_page.insert(names);
   for (const auto& [hash, names] : computed) alike.insert(names);
@@ -225,7 +225,7 @@ TEST_F(StrategiesPageTest, WhereAdamsStateAndOutputsAre) {
     printed >> plan;
     told >> megabytes;
     ASSERT_EQ(megabytes.size(), plan["ranks"].size());
-    // Another instruction set has some kilobytes of workspace more or less.
+    // Another instruction set needs some kilobytes of workspace more or less.
     for (size_t rank = 0; rank < megabytes.size(); ++rank)
       EXPECT_NEAR(megabytes[rank].get<double>(), plan["ranks"][rank]["peak_bytes"].get<double>() / 1e6, 1)
           << megabytes << " of " << plan["run"];
@@ -316,7 +316,7 @@ TEST_F(DocsFiguresTest, WhatBatchNormsSendIsInTheListOfStrategies) {
   }
 }
 
-/// A few of its rows, which scripts/scaling.py prints.
+/// Checks a few rows of what scripts/scaling.py prints.
 TEST_F(DocsFiguresTest, WhatIsPlannedIsInTheTablesOfScaling) {
   const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
   const std::vector<std::string> links = {"h200_100g", "h200_200g", "h200_400g", "h200_8x400g"};
@@ -345,7 +345,7 @@ TEST_F(DocsFiguresTest, WhatIsPlannedIsInTheTablesOfScaling) {
 TEST_F(DocsFiguresTest, WhichStrategyWinsIsAsPlanned) {
   const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
   const auto cells = cells_of(page, "LeNet, hosts of 8 with 400 Gbit/s", "16");
-  // In the table's order, which has others between them.
+  // In the order of the table, which has other strategies between these.
   const std::vector<std::pair<size_t, std::string>> strategies = {
       {0, "ddp"},
       {2, "{name: ddp, compress: bf16}"},
@@ -359,12 +359,12 @@ TEST_F(DocsFiguresTest, WhichStrategyWinsIsAsPlanned) {
     expect_figures({cells[column]}, {{step_ms(planned(kLeNet, 16, "h200_400g", strategy))}});
   }
   expect_figures({cells[1]}, {{step_ms(planned(kLeNet, 16, "h200_400g", "ddp", /*deterministic=*/true))}});
-  // Sums of 16 bits are recorded with the step, too, and hide behind backward.
+  // Sums of 16 bits are also recorded with the step, and hide behind the backward pass.
   expect_figures({cells_of(page, "ResNet-18, hosts of 8 with 400 Gbit/s", "16")[2]},
                  {{step_ms(planned(kResNet, 16, "h200_400g", "{name: ddp, compress: bf16}"))}});
 }
 
-/// ResNet-18 on as many images as Fashion-MNIST has.
+/// Trains ResNet-18 on as many images as Fashion-MNIST has.
 TEST_F(DocsFiguresTest, SixteenGpusTakeWhatIsPlanned) {
   const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
   const auto epoch_s = [this](int batch, int count, const std::string& kind) {

@@ -1,4 +1,4 @@
-// Trainings that fail on their way: the root cause in one sentence, in time, and no weights that aren't worth keeping.
+// Runs that fail on the way give the root cause in one sentence, in time, and leave no worthless weights.
 #include "e2e/command_fixture.h"
 
 namespace dptrain {
@@ -8,7 +8,7 @@ using testing::Finished;
 
 class FailuresTest : public testing::CommandTest {
  protected:
-  /// A limit of hardly more than what training takes by itself is enough for its evaluations, too.
+  /// Expects that a memory limit slightly above what training needs also suffices for evaluations.
   void expect_training_needs_the_most(const std::string& name, const testing::Arguments& overrides) const {
     SCOPED_TRACE(name);
     auto without = overrides, limited = overrides;
@@ -38,7 +38,7 @@ TEST_F(FailuresTest, DivergenceIs79WithoutWeights) {
 }
 
 TEST_F(FailuresTest, WeightsThatAreNotFiniteAreNeverWritten) {
-  // After three such steps most weights are NaN, but ReLUs make 0 of that, and the loss remains a number.
+  // After three such steps most weights are NaN, but ReLUs turn NaN into 0, and the loss remains a number.
   const Finished finished = run(training(
       "run", {"dataset={name: mnist, test_limit: 200}", "learning_rate=1e10", "epochs=", "steps=3", "eval_every=0"}));
   expect_failed(finished, 79, {"step 3", "training diverged", "no longer finite"});
@@ -52,8 +52,8 @@ TEST_F(FailuresTest, TheRankThatRunsOutOfMemoryIsNamed) {
   const auto devices = last_metrics("free")["devices"];
   const int64_t first = devices[0]["peak_bytes"], second = devices[1]["peak_bytes"];
   ASSERT_GT(first, second + 1'000'000);
-  // At a moment the first device may hold three batches more or less for the loader, 200 kB each, and the second two
-  // parts of one, 100 kB each.
+  // At any moment the first device may hold three more batches for the loader, or three fewer, of 200 kB each. The
+  // second device may differ by two parts of a batch, of 100 kB each.
   const std::string limit = std::to_string(second + 300'000);
   const Finished finished = run(training("run", {"strategy=data_parallel", "eval_every=0", "memory_limit=" + limit}));
   expect_failed(finished, 71, {"bytes", limit, "use a smaller batch"});
@@ -71,8 +71,8 @@ TEST_F(FailuresTest, EveryRankOutOfMemoryIsStillOneSentence) {
   EXPECT_EQ(testing::lines_of(finished.err).size(), 1u) << finished.err;
 }
 
-// Evaluation takes no more samples at once than training did. With fewer samples a store's checkpoint, whose optimizer
-// the first device collects, takes more than a step.
+// An evaluation takes no more samples at once than training did. With fewer samples, a checkpoint of a store would take
+// more memory than a step, since the first device collects the optimizer's state.
 TEST_F(FailuresTest, ALimitThatIsEnoughForTrainingIsEnoughForEvaluation) {
   for (const char* strategy : {"ddp", "kvstore", "model_parallel", "hybrid"}) {
     const bool pipeline = strategy == std::string("model_parallel");
@@ -82,7 +82,8 @@ TEST_F(FailuresTest, ALimitThatIsEnoughForTrainingIsEnoughForEvaluation) {
   }
 }
 
-// Nor, of text, the logits of more rows: training computes those of masked tokens alone, a sixth of all.
+// An evaluation of a text model doesn't compute logits of more rows than training, which computes those of masked
+// tokens alone, a sixth of all.
 TEST_F(FailuresTest, ALimitThatIsEnoughToTrainATextIsEnoughForItsEvaluation) {
   for (const char* strategy : {"ddp", "data_parallel", "kvstore", "{name: model_parallel, stages: [2, 1]}"}) {
     const std::string name = strategy[0] == '{' ? "model_parallel" : strategy;

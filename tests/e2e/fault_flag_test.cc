@@ -1,4 +1,4 @@
-// `--fault`: failures that are rehearsed end as the real ones do, within their deadlines, and the training goes on.
+// `--fault`: rehearsed failures end as real ones do, within their deadlines, and the run can be resumed.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -13,7 +13,7 @@ using testing::Finished;
 
 class FaultFlagTest : public testing::CommandTest {
  protected:
-  /// Two CPU workers, five steps an epoch.
+  /// A run on two CPU workers, with five steps per epoch.
   static Arguments with_faults(const std::string& out, const Arguments& faults, const Arguments& overrides = {}) {
     Arguments settings = {"epochs=2"};
     settings.insert(settings.end(), overrides.begin(), overrides.end());
@@ -40,7 +40,7 @@ TEST_F(FaultFlagTest, AKilledProcessGoesOnFromItsCheckpoint) {
   EXPECT_EQ(json_of("run/summary.json")["faults"], nlohmann::json::array());
 }
 
-/// Its thread never ends, and is left behind.
+/// The rank's thread never ends, and is abandoned.
 TEST_F(FaultFlagTest, AHungRankIsWaitedForNoLongerThanTimeoutSays) {
   for (const char* way : {"ddp", "data_parallel", "kvstore"}) {
     SCOPED_TRACE(way);
@@ -54,7 +54,7 @@ TEST_F(FaultFlagTest, AHungRankIsWaitedForNoLongerThanTimeoutSays) {
     EXPECT_EQ(violations("fault.schema.json", fault), std::vector<std::string>());
     EXPECT_EQ(fault["exit"], 75);
     EXPECT_EQ(fault["last_checkpoint"]["step"], 5);
-    // Of a process that is alone, too: where its threads were.
+    // A single process also records where its threads were.
     ASSERT_EQ(fault["stacks"], "fault.stacks.txt");
     EXPECT_NE(text(out + "/fault.stacks.txt").find("thread"), std::string::npos);
   }
@@ -107,7 +107,7 @@ TEST_F(FaultFlagTest, WeightsThatGoWrongAreFound) {
                 {"step 8, epoch 2: training diverged: the loss of rank 1 (cpu:1) is no longer finite"});
 }
 
-/// Ranks of a store have all weights anew in each step, and those of data_parallel rank 0's.
+/// Ranks of a store receive all weights anew in each step, and ranks of data_parallel receive rank 0's.
 TEST_F(FaultFlagTest, AWrongWeightThatIsOverwrittenShowsWhereItIsComparedBefore) {
   ASSERT_EQ(run(with_faults("whole", {}, {"strategy=kvstore"})).exit, 0);
   expect_failed(run(with_faults("compared", {"flip:rank=1,step=10"}, {"strategy=kvstore"})), 79,

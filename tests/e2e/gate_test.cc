@@ -1,4 +1,4 @@
-// dptrain bless and gate: what a later training is held to.
+// dptrain bless and gate: figures that a later run must reproduce.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -133,7 +133,7 @@ TEST_F(GateTest, WhatCantBeHeldToEachOtherIsRefused) {
   EXPECT_EQ(run({"gate", "none.json", "--config", "digits.yaml", "--dump-config"}).exit, 0);
 }
 
-/// What LeNet's first steps came to on a processor with AVX-512 and bf16.
+/// The blessed figures are of LeNet's first steps on a processor with AVX-512 and bf16.
 TEST_F(GateTest, LeNetTrainsAsItDid) {
   const std::string blessed = testing::source_file("tests/golden/blessed/lenet_ddp_2cpu.json");
   for (const Arguments& other :

@@ -1,5 +1,5 @@
-// A run that is killed in an epoch's middle, or at its end, and goes on ends in the bits of one that was never killed:
-// for every optimizer, under every way to share out a batch.
+// A run that is killed in the middle of an epoch, or at its end, and then resumed gives bit-identical weights to an
+// uninterrupted run: for every optimizer, and under every way to split a batch.
 #include <signal.h>
 
 #include "e2e/command_fixture.h"
@@ -11,7 +11,7 @@ using testing::Arguments;
 using testing::Finished;
 using testing::Process;
 
-/// A word for its name, and what is set for it.
+/// A word for a test's name, and the settings that it stands for.
 struct Setting {
   std::string name;
   Arguments overrides;
@@ -28,7 +28,7 @@ const std::vector<Setting> kOptimizers = {
 const std::vector<Setting> kStrategies = {{"single", {"devices=cpu:0", "strategy=single"}},
                                           {"data_parallel", {"strategy=data_parallel"}},
                                           {"ddp", {"strategy=ddp"}}};
-/// Where checkpoints are written: of the epochs' 80 steps those that 7 divides, or the last one.
+/// When checkpoints are written: of an epoch's 80 steps, after each that 7 divides, or after the last one.
 const std::vector<Setting> kMoments = {{"in_the_middle", {"checkpoint={every_epochs: 0, every_steps: 7}"}},
                                        {"at_the_end", {"checkpoint={every_epochs: 1}"}}};
 constexpr int64_t kEpoch = 80;
@@ -36,7 +36,7 @@ constexpr int64_t kEpoch = 80;
 class KilledRunTest : public testing::CommandTest,
                       public ::testing::WithParamInterface<std::tuple<Setting, Setting, Setting>> {
  protected:
-  /// A net of which every step is short, with all that a checkpoint has to hold: weights, running statistics, draws.
+  /// A net with short steps and everything that a checkpoint has to hold: weights, running statistics, random draws.
   Arguments overrides(int64_t steps) const {
     Arguments all = {
         "model={layers: [conv: {channels: 4, kernel: 5, stride: 4}, batch_norm, relu, flatten, "
@@ -54,7 +54,7 @@ class KilledRunTest : public testing::CommandTest,
   }
   bool is_at_the_end() const { return std::get<2>(GetParam()).name == "at_the_end"; }
 
-  /// The step of the newest checkpoint that is whole; 0 where there is none.
+  /// The step of the newest complete checkpoint; 0 if there is none.
   int64_t newest_checkpoint(const std::string& run) const {
     int64_t newest = 0;
     if (!exists(run + "/checkpoints")) return newest;
@@ -75,7 +75,7 @@ TEST_P(KilledRunTest, EndsInTheSameBits) {
   const int64_t step = newest_checkpoint("killed");
   EXPECT_EQ(step % kEpoch == 0, is_at_the_end()) << step;
 
-  // Past the end of its epoch, into the next one.
+  // The resumed run goes past the end of its epoch, into the next one.
   const int64_t steps = (step / kEpoch + 1) * kEpoch + kEpoch / 2;
   Arguments resuming = training("killed", overrides(steps));
   resuming.emplace_back("--resume");

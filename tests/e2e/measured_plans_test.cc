@@ -1,4 +1,5 @@
-// What docs/results have of plans and hosts: docs/scaling.md has it in its tables, and it is within its bounds.
+// The measurements of plans and hosts in docs/results appear in the tables of docs/scaling.md, and are within their
+// bounds.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -21,14 +22,14 @@ constexpr double kMostOff = 0.15;
 
 struct Measured {
   const char* file;
-  int beyond = 0;  ///< plans that are further off, which the page names
+  int beyond = 0;  ///< number of plans with a larger error, which the page names
 };
 
 void PrintTo(const Measured& measured, std::ostream* out) { *out << measured.file; }
 
 struct MeasuredPlans : ::testing::TestWithParam<Measured> {};
 
-/// As scripts/scaling.py check prints it.
+/// A row as scripts/scaling.py check prints it.
 std::string row_of(const json& step) {
   std::vector<double> ratios;
   for (const json& round : step["rounds"])
@@ -60,7 +61,7 @@ TEST_P(MeasuredPlans, AreInATableWithTheirWorst) {
           ? fmt::format("([all rounds]({})): all {} are within 15 %, the worst by {:.0f} %", file, within, 100 * worst)
           : fmt::format("([all rounds]({})): {} of {} are within 15 %, the worst is {:.0f} % off", file, within,
                         steps.size(), 100 * worst);
-  // Wherever the paragraph's lines end.
+  // The words may be broken into lines anywhere.
   std::string words = page;
   std::ranges::replace(words, '\n', ' ');
   EXPECT_NE(words.find(claim), std::string::npos) << claim;
@@ -77,7 +78,8 @@ INSTANTIATE_TEST_SUITE_P(Results, MeasuredPlans,
                            return name;
                          });
 
-/// A test has no PyTorch: what scripts/bench_hosts.py --assert found is in docs/results. The two end in the same bits.
+/// Tests run without PyTorch, so this one reads what scripts/bench_hosts.py --assert found, from docs/results. The two
+/// programs give bit-identical weights.
 TEST(MeasuredHosts, DdpIsOneAndAHalfTimesAsFastAsPyTorchOver1Gbit) {
   const json document = json::parse(testing::text_of(testing::source_file("docs/results/hosts-1gbit.json")));
   std::vector<std::string> models;
@@ -95,7 +97,7 @@ TEST(MeasuredHosts, DdpIsOneAndAHalfTimesAsFastAsPyTorchOver1Gbit) {
   EXPECT_EQ(models, (std::vector<std::string>{"lenet", "resnet18"}));
 }
 
-/// Of the 8,000 digits in datasets/mnist-10k, for as many updates as ten epochs of 60,000 images are.
+/// Training on the 8,000 digits of datasets/mnist-10k takes as many updates as ten epochs of 60,000 images.
 TEST(MeasuredRates, AreOfAsManyUpdatesAsThePageSays) {
   const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
   constexpr int kSamples = 8000, kEpochs = 75;

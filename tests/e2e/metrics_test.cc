@@ -1,4 +1,4 @@
-// metrics.jsonl, steps.jsonl and summary.json: what other programs read.
+// metrics.jsonl, steps.jsonl and summary.json: the files that other programs read.
 #include "e2e/command_fixture.h"
 
 namespace dptrain {
@@ -94,7 +94,7 @@ TEST_F(MetricsTest, OnlyListedDevicesAppear) {
 TEST_F(MetricsTest, CommunicationIsCounted) {
   train("run", {"devices=cpu:0-2"});
   const auto metrics = last_metrics("run");
-  // An all-reduce of S bytes over N ranks sends 2 (N - 1) S; S has a little padding.
+  // An all-reduce of S bytes over N ranks sends 2 (N - 1) S bytes; S includes a little padding.
   const double bytes = 129'388.0 * 4 * 2 * 2 * metrics["step"].get<double>();
   EXPECT_GE(metrics["comm"]["bytes"], bytes);
   EXPECT_LE(metrics["comm"]["bytes"], 1.01 * bytes);
@@ -125,7 +125,7 @@ TEST_F(MetricsTest, DataParallelLoadsTheFirstDevice) {
 }
 
 TEST_F(MetricsTest, OutputDeviceMovesTheGatheredOutputs) {
-  // So many classes that the outputs of a batch are the largest thing there is.
+  // With this many classes the outputs of a batch are the largest tensors.
   const auto activations = [&](int output_device) {
     const std::string out = "run" + std::to_string(output_device);
     train(out,
@@ -142,7 +142,7 @@ TEST_F(MetricsTest, OutputDeviceMovesTheGatheredOutputs) {
   EXPECT_GT(second_has - second_lacks, 0.9 * outputs);
 }
 
-/// It has nine tenths of every batch.
+/// The slow device has nine tenths of every batch.
 TEST_F(MetricsTest, ADeviceThatAllWaitForIsNamed) {
   const testing::Finished finished =
       train("run", {"devices=[cpu:3, cpu:5]", "split=[0.1, 0.9]", "dataset.limit=1280", "eval_every=0"});

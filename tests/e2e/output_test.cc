@@ -1,4 +1,4 @@
-// What goes to stdout and stderr, and what happens where they can't be written.
+// What is printed on stdout and stderr, and what happens if they can't be written.
 #include <cstdlib>
 
 #include "config/config_document.h"
@@ -12,7 +12,7 @@ using testing::Arguments;
 using testing::Finished;
 using testing::lines_of;
 
-/// Of this process.
+/// The path of libm in this process.
 std::string libm() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);)
@@ -27,7 +27,7 @@ class OutputTest : public testing::CommandTest {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
-  /// Runs with stdout or stderr going elsewhere: a file such as /dev/full, or "closed".
+  /// Runs with stdout or stderr redirected to a file such as /dev/full, or "closed".
   Finished run_into(const Arguments& arguments, const char* out, const char* err) const {
     testing::ProcessOptions options = program(arguments);
     options.out = out;
@@ -123,11 +123,11 @@ TEST_F(OutputTest, WhatIsDumpedIsAConfiguration) {
 TEST_F(OutputTest, EveryConfigurationOfTheTreeIsValid) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(testing::source_file("configs"))) {
-    // Links, which plans read, have a folder of their own.
+    // Link files, which plans read, are in a subfolder.
     if (entry.path().extension() != ".yaml") continue;
     SCOPED_TRACE(entry.path().string());
     ++count;
-    // By name, as a user would; with CPU workers for the GPUs that it may want.
+    // Named as a user would name it, with CPU workers in place of GPUs.
     const ConfigNode root = load_config(entry.path());
     const std::string name = entry.path().stem();
     Arguments arguments = {"--config", name, "--dump-config"};
@@ -139,14 +139,14 @@ TEST_F(OutputTest, EveryConfigurationOfTheTreeIsValid) {
   EXPECT_GE(count, 1);
 }
 
-/// What only GPUs need is loaded by what needs it: without it all else goes on.
+/// Libraries that only GPUs need are loaded when a GPU is used; without them everything else works.
 TEST_F(OutputTest, WithoutCublasLtOnlyGpusAreMissed) {
   const std::string with = lines_of(run({"--version"}).out).at(1);
   if (with.find("CUDA") == std::string::npos) GTEST_SKIP() << "CUDA is not built in";
   if (with.find("simulated") != std::string::npos) GTEST_SKIP() << "the simulated GPU's cuBLASLt is a part of dptrain";
   const std::string major =
       with.substr(with.find("CUDA ") + 5, with.find('.', with.find("CUDA ")) - with.find("CUDA ") - 5);
-  // Another library of that name, in front of the right one.
+  // A wrong library of that name is found before the right one.
   std::filesystem::create_directory(path("lib"));
   std::filesystem::copy_file(libm(), path("lib") / ("libcublasLt.so." + major));
   const auto without = [&](Arguments arguments) {
@@ -339,7 +339,7 @@ TEST_F(OutputTest, AStderrThatCannotBeWrittenStopsNothing) {
 }
 
 TEST_F(OutputTest, ClosedStreamsGetIntoNoFile) {
-  // The lock is the first file that a training keeps open: it would take the number of what is closed.
+  // The lock is the first file that a run keeps open, so it would get the number of the closed stream.
   expect_failed(run_into(training("out"), "closed", ""), 74, {"standard output"});
   EXPECT_EQ(text("out/.lock"), "");
   EXPECT_EQ(run_into(with(training("err"), {"--json"}), "", "closed").exit, 0);

@@ -43,7 +43,7 @@ TEST_F(PlanLayersTest, PrintsATable) {
   EXPECT_EQ(layers("digits.yaml", {"--quiet"}).out, "");
 }
 
-/// The shipped models, among them those of GPUs; no data set is to be downloaded for this.
+/// Covers the shipped models, including those for GPUs; no data set needs to be downloaded.
 TEST_F(PlanLayersTest, FitsATerminalAndNeedsNoDevices) {
   const Arguments gray = {"--set", "dataset={name: synthetic, samples: 512}"};
   const Arguments color = {"--set", "dataset={name: synthetic, shape: [3, 32, 32], samples: 8}", "--set",

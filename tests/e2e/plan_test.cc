@@ -1,4 +1,4 @@
-// `dptrain plan`: what a training then shows, without one.
+// `dptrain plan`: the figures that a run would show, without training.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ TEST_F(PlanTest, SaysWhatTrainingMeasures) {
   EXPECT_EQ(document["steps_per_epoch"], 5);
   for (size_t r = 0; r < 2; ++r) {
     const json& rank = document["ranks"][r];
-    // Of one rank's step times five, summed over ranks.
+    // One rank's bytes per step, times five steps, summed over ranks.
     EXPECT_EQ(5 * (document["ranks"][0]["comm"]["bytes"].get<int64_t>() +
                    document["ranks"][1]["comm"]["bytes"].get<int64_t>()),
               epochs[0]["comm"]["bytes"]);
@@ -56,7 +56,7 @@ TEST_F(PlanTest, SaysWhatTrainingMeasures) {
   EXPECT_TRUE(document["time"].is_null()) << "nothing says how fast these workers are";
 }
 
-/// The three shipped BERTs under DataParallel, on CPU workers in place of their GPUs.
+/// The three shipped BERTs under DataParallel, on CPU workers instead of GPUs.
 TEST_F(PlanTest, OfABertSaysWhereLogitsAndAdamsStateLie) {
   const auto peaks_of = [&](const std::string& config) {
     const Finished finished = run({"plan", "--config", config, "--devices", "cpu:0-3", "--json"});
@@ -84,7 +84,7 @@ TEST_F(PlanTest, OfABertSaysWhereLogitsAndAdamsStateLie) {
   EXPECT_LT(std::ranges::max(output1), std::ranges::max(gathered));
 }
 
-/// fp16 is GPUs' alone; to plan needs none.
+/// Only GPUs compute in fp16, but a plan for GPUs needs none.
 TEST_F(PlanTest, OfGpusTakesEveryPrecision) {
   const auto activations = [&](const std::string& precision) {
     const json rank = planned({"--devices", "2xh200", "--set", "precision=" + precision})["ranks"][0];
@@ -96,7 +96,7 @@ TEST_F(PlanTest, OfGpusTakesEveryPrecision) {
   EXPECT_EQ(activations("fp16"), bf16);
 }
 
-/// What a worker's kernels are made of, which depends on its instructions, is no part of a GPU's.
+/// The plan of a GPU doesn't contain the CPU worker's kernels, which depend on its instruction set.
 TEST_F(PlanTest, OfGpusDoesntDependOnTheCpuThatPlans) {
   const Arguments images = {"--set", "dataset={name: synthetic, shape: [3, 32, 32], samples: 512}"};
   for (const auto& [config, more] :
@@ -113,7 +113,7 @@ TEST_F(PlanTest, OfGpusDoesntDependOnTheCpuThatPlans) {
       plans.push_back(finished.out);
     }
     EXPECT_EQ(plans[0], plans[1]) << config;
-    // Nor on that it computes some samples after the other.
+    // It doesn't depend either on CPU kernels that compute groups of samples one after the other.
     const json plan = json::parse(plans[0]);
     for (const json& one : plan["ranks"][0]["operators"])
       if (one["operator"] == "reorder") {
@@ -132,7 +132,7 @@ TEST_F(PlanTest, PrintsTables) {
   EXPECT_FALSE(exists("runs"));
 }
 
-/// A GPU holds the whole data set, of which a step reads a batch.
+/// A GPU holds the whole data set; a step reads one batch of it.
 TEST_F(PlanTest, OfGpusCountsTheImagesThatAStepReads) {
   const json rank = planned({"--devices", "2xh200", "--set", "batch_size=64"})["ranks"][0];
   const auto bytes_of = [&](const char* name) {
@@ -146,11 +146,11 @@ TEST_F(PlanTest, OfGpusCountsTheImagesThatAStepReads) {
   EXPECT_LE(bytes_of("gather_labels"), 1024);
 }
 
-/// Of which many are alike, and whose sentences are long.
+/// Many of the ranks are alike, and the plan's sentences are long.
 TEST_F(PlanTest, OfManyRanksFitsATerminal) {
   const Finished finished = run(plan({"--devices", "15xh200", "--set", "batch_size=72"}));
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  // 72 samples are 5 for twelve of them, and 4 for every fifth.
+  // Of 72 samples twelve ranks have 5, and every fifth rank has 4.
   for (const char* rank : {"\n5 (cuda:5)                   4  ", "\n6 to 9 (cuda:6-9)            5  "})
     EXPECT_NE(finished.out.find(rank), std::string::npos) << finished.out;
   for (const std::string& line : testing::lines_of(finished.out)) EXPECT_LE(line.size(), 80u) << line;
@@ -175,7 +175,7 @@ TEST_F(PlanTest, OfManyHostsTheFirstStandsForAll) {
   EXPECT_GT(slow["time"]["comm_s"], fast["time"]["comm_s"]);
 }
 
-/// Of 45 shards the last of nine ranks has 13, and the others 4.
+/// Of 45 shards the last of nine ranks has 13, and the others have 4.
 TEST_F(PlanTest, OfManyHostsOneWithTheMostOfABatchIsPlanned) {
   folder_.write("links.yaml", "hosts: {devices: 3, latency_us: 5, gbps: 100}\n");
   const auto of = [this](const Arguments& more) {
@@ -202,7 +202,7 @@ TEST_F(PlanTest, ShowsHowAPipelineWaits) {
   const json document = planned(cut);
   EXPECT_EQ(document["pipeline"]["stages"].size(), 2u);
   EXPECT_EQ(document["pipeline"]["micro_batches"], 4);
-  // (S - 1) / (M + S - 1) of equal stages.
+  // The bubble of equal stages is (S - 1) / (M + S - 1).
   EXPECT_NEAR(document["pipeline"]["equal_stages_bubble"].get<double>(), 1.0 / 5, 1e-9);
   EXPECT_GT(document["pipeline"]["bubble"].get<double>(), 0);
   EXPECT_LT(document["pipeline"]["bubble"].get<double>(), 1);
@@ -282,7 +282,7 @@ TEST_F(PlanTest, OfReplicasThatTrainByThemselvesAPeriodsStepsAreTaken) {
                  {"averaged", "steps all exchange the same", "local_sgd", "ddp"});
 }
 
-/// Of one process: what was left out of a plan would be missing here, and `other_s` hide it.
+/// With one process, a part that a plan leaves out would be missing here, and `other_s` would hide it.
 TEST_F(PlanTest, OfAStoreInOneProcessIsCalibratedByARun) {
   const Arguments store = {"--set", "strategy={name: kvstore, type: dist_sync}"};
   train("run", {"strategy={name: kvstore, type: dist_sync}"});
@@ -340,7 +340,7 @@ TEST_F(PlanTest, SaysWhetherItFitsTheDevices) {
   EXPECT_NE(told.find(expected), std::string::npos) << told;
   EXPECT_EQ(run(bert("2xa100", "8")).out.find("does not fit"), std::string::npos);
   EXPECT_TRUE(document_of(bert("2xcpu", "8"))["fits"].is_null()) << "nobody knows what memory these have";
-  // Workers of this machine share what it has.
+  // CPU workers of this machine share its memory.
   EXPECT_EQ(document_of(bert("cpu:0-1", "8"))["fits"], true);
   const json here = document_of(bert("cpu:0-1", "4000000"));
   EXPECT_EQ(here["fits"], false);
@@ -356,7 +356,7 @@ TEST_F(PlanTest, IsCalibratedByARun) {
       (metrics["time"]["compute_s"].get<double>() + metrics["time"]["optimizer_s"].get<double>()) / 5;
   EXPECT_NEAR(document["ranks"][0]["time"]["compute_s"].get<double>(), computed, 1e-6 * computed);
   EXPECT_NEAR(document["time"]["step_s"].get<double>(), metrics["train"]["seconds"].get<double>() / 5, 1e-6 * computed);
-  // Over links that take a second a call nothing else counts.
+  // Over links that take a second per call, no other time matters.
   const json slow = planned({"--set", "links={latency_us: 1000000}", "--calibrate", "run"});
   EXPECT_GE(slow["time"]["step_s"], 2.0);
 }
@@ -386,7 +386,7 @@ TEST_F(PlanTest, IsCalibratedByNoOtherRun) {
   refused({}, 65, {"got no JSON in line 2"});
 }
 
-/// What bench ops has printed, with times that are the same on every machine: 0.1 ms a call, and 1 ms a step beside.
+/// A document of bench ops with times that are the same on every machine: 0.1 ms per call, and 1 ms more per step.
 json with_even_times(const std::string& printed) {
   json document = json::parse(printed);
   for (json& device : document["devices"]) {
@@ -406,7 +406,7 @@ TEST_F(PlanTest, TakesWhatOperatorsWereMeasuredToTake) {
   json operators = with_even_times(measured.out);
   folder_.write("operators.json", operators.dump());
   const double seconds = operators["devices"][0]["operators_s"];
-  // Each device was measured alone on this step's share of the batch.
+  // Each device was measured alone, on its part of this step's batch.
   const auto plan_of = [this](const std::string& devices, int batch, const Arguments& more = {}) {
     Arguments flags = {"--devices", devices, "--operators", "operators.json"};
     for (const std::string& setting :
@@ -417,26 +417,26 @@ TEST_F(PlanTest, TakesWhatOperatorsWereMeasuredToTake) {
   };
   const auto compute_s = [](const json& plan) { return plan["ranks"][0]["time"]["compute_s"].get<double>(); };
   const json alone = plan_of("cpu:0", 32);
-  // A plan counts fills and copies as well, which the measurement doesn't show: without AVX2, where convolution and
-  // pool are two operators, four more of some 30.
+  // A plan also counts fills and copies, which the measurement doesn't show. Without AVX2, where convolution and pool
+  // are two operators, that is four calls more of about 30.
   const double uncounted = cpu_isa() != CpuIsa::baseline ? 0.1 : 0.2;
   EXPECT_NEAR(compute_s(alone), seconds, uncounted * seconds);
   EXPECT_NEAR(alone["time"]["step_s"].get<double>(), compute_s(alone) + 1e-3, 1e-9);
   EXPECT_GT(alone["time"]["operators"]["same_operands"], 1 - uncounted);
-  // Of two samples to each one that was measured most operators take twice as long.
+  // With twice as many samples as measured, most operators take twice as long.
   const json twice = plan_of("cpu:0", 64);
   EXPECT_LT(twice["time"]["operators"]["same_operands"], 0.5);
   EXPECT_GT(compute_s(twice), 1.5 * compute_s(alone));
-  // More workers than cores share these.
+  // CPU workers that are more than the cores share the cores.
   const int cores = operators["cores"], crowd = 4 * cores;
   EXPECT_NEAR(compute_s(plan_of("cpu:0-" + std::to_string(crowd - 1), 32 * crowd)), 4 * seconds,
               5 * uncounted * seconds);
-  // A run says what all of them take together.
+  // A run measures what all operators take together.
   train("run", {"devices=cpu:0", "strategy=single"});
   const json time = last_metrics("run")["time"];
   const double computed = (time["compute_s"].get<double>() + time["optimizer_s"].get<double>()) / 5;
   EXPECT_NEAR(compute_s(plan_of("cpu:0", 64, {"--calibrate", "run"})), computed, 1e-6 * computed);
-  // The threads of a worker that was measured with more than there are cores have shared these then.
+  // If a CPU worker was measured with more threads than cores, its threads already shared the cores.
   for (json& device : operators["devices"]) device["threads"] = crowd;
   folder_.write("operators.json", operators.dump());
   EXPECT_NEAR(compute_s(plan_of("cpu:0", 32, {"--set", "threads=" + std::to_string(crowd)})), seconds,
@@ -501,12 +501,12 @@ struct SlowRun {
 
 void PrintTo(const SlowRun& slow, std::ostream* out) { *out << slow.name; }
 
-/// Times what it runs, so nothing else may run beside it.
+/// These tests time what they run, so nothing else may run at the same time.
 class LongPlanTest : public PlanTest, public ::testing::WithParamInterface<SlowRun> {
  protected:
   static constexpr int kSteps = 8, kBatch = 512;
 
-  /// Planned to measured, of operators and a run of `ddp` over free links.
+  /// The ratio of planned to measured time, after a measurement of operators and of a run of `ddp` over free links.
   double ratio_of_a_round() {
     const SlowRun& slow = GetParam();
     for (const char* name : {"free", "held"}) std::filesystem::remove_all(path(name));
@@ -548,8 +548,8 @@ class LongPlanTest : public PlanTest, public ::testing::WithParamInterface<SlowR
   }
 };
 
-/// What docs/scaling.md has of more models, strategies and rates, by scripts/scaling.py: of a round that nothing
-/// disturbs.
+/// docs/scaling.md has such ratios for more models, strategies and rates, from scripts/scaling.py. A single undisturbed
+/// round suffices.
 TEST_P(LongPlanTest, AStepOverASlowLinkTakesWithin15PercentOfThat) {
   constexpr double kMost = 0.15;
   double closest = 1e9;
@@ -572,7 +572,7 @@ INSTANTIATE_TEST_SUITE_P(
                       SlowRun{.name = "model_parallel",
                               .strategy = "{name: model_parallel, stages: [conv1, conv2], micro_batches: 4}",
                               .gbps = 1},
-                      // Four stages on as many cores as there are: one that waits leaves its own to the others.
+                      // There are four stages on as many cores; a stage that waits leaves its core to the others.
                       SlowRun{.name = "hybrid",
                               .strategy = "{name: hybrid, model_parallel: 2, stages: [conv1, conv2], micro_batches: 4}",
                               .ranks = 4,
@@ -605,7 +605,7 @@ TEST_F(PlanTest, RefusesWhatItCannotTell) {
   expect_refused(
       plan({"--links", "links.yaml", "--devices", "16xh200", "--set", "strategy={name: ddp, inside: data_parallel}"}),
       78, {"expected inside: none", "data_parallel"});
-  // Devices that are only counted have no names.
+  // Devices that are given only as a number have no names.
   folder_.write("pairs.yaml", "gbps: 1\npairs: {'cuda:0-cuda:1': {gbps: 10}}\n");
   expect_refused(plan({"--devices", "2xh200", "--links", "pairs.yaml"}), 78,
                  {"pairs.yaml:2:9: links.pairs.cuda:0-cuda:1: expected no pairs", "leave out the pairs"});
@@ -634,7 +634,7 @@ TEST_F(PlanTest, TheTimelineIsOfTheStep) {
   }
   EXPECT_GT(waits[0], 0);
   EXPECT_NEAR(waits[0], 1e6 * document["ranks"][0]["time"]["exposed_comm_s"].get<double>(), 0.1);
-  // One that is there is replaced.
+  // An existing file is replaced.
   planned({"--devices", "2xh200", "--trace", "step.json"});
   EXPECT_EQ(json_of("step.json")["otherData"]["devices"], "2xh200");
 }
@@ -647,7 +647,7 @@ TEST_F(PlanTest, AKindOfGpuWithoutItsNumberIsAdvisedOne) {
     expect_refused(plan({"--devices", devices}), 78, {"--devices", "a number of a kind", advice});
 }
 
-/// Where ranks do unlike things, that of the last one is what the step is made of.
+/// Where ranks do different work, the step's parts are those of the rank that finishes last.
 TEST_F(PlanTest, AStepsPartsAddUpToIt) {
   for (const Arguments& more : {Arguments{}, {"--set", "strategy={name: model_parallel, micro_batches: 4}"}}) {
     Arguments arguments = {"--devices", "2xh200"};

@@ -1,4 +1,4 @@
-// Classes of images by the weights of a run, through the program.
+// Predicting classes of images with the weights of a run, through the program.
 #include <fmt/format.h>
 
 #include "data/idx_file.h"
@@ -22,7 +22,7 @@ class PredictTest : public testing::CommandTest {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
-  /// The lines of a prediction, which must end with 0 and say nothing else.
+  /// The lines of a prediction, which must exit with code 0 and print nothing else.
   std::vector<nlohmann::json> predict(const std::string& input, const Arguments& more = {}) const {
     const Finished finished = run(predicting(input, more));
     EXPECT_EQ(finished.exit, 0) << finished.err;
@@ -49,7 +49,7 @@ TEST_F(PredictTest, TheShareOfRightClassesIsTheEvaluationsAccuracy) {
     EXPECT_EQ(lines[n]["index"], n);
     right += lines[n]["class"] == labels[n];
     const double probability = lines[n]["probability"];
-    EXPECT_TRUE(probability > 0.1 && probability <= 1) << probability;  // the largest of ten that add up to 1
+    EXPECT_TRUE(probability > 0.1 && probability <= 1) << probability;  // the largest of ten probabilities
   }
   const Finished eval =
       run({"eval", "--config", "digits.yaml", "--checkpoint", "trained", "--json", "--set", "dataset={name: mnist}"});
@@ -70,7 +70,7 @@ TEST_F(PredictTest, AnEvaluationTellsOfEachClass) {
   std::vector<std::vector<int64_t>> expected(10, std::vector<int64_t>(10, 0));
   const auto labels = read_idx_labels(testing::source_file("datasets/mnist-10k/t10k-labels-idx1-ubyte.gz"));
   const auto lines = predict(digits_);
-  // The test split of digits.yaml.
+  // The images are the test split of digits.yaml.
   for (size_t n = 0; n < 200; ++n) ++expected[static_cast<size_t>(labels[n])][lines[n]["class"].get<size_t>()];
   ASSERT_EQ(evaluated["classes"].size(), 10u);
   int64_t right = 0;
@@ -130,7 +130,7 @@ TEST_F(PredictTest, ClassesOfAnImageFolderHaveTheirNames) {
   const auto line = nlohmann::json::parse(finished.out);
   EXPECT_EQ(line["name"], line["class"] == 0 ? "even" : "odd");
 
-  // Numbers that mean other classes by now say nothing that is so.
+  // The class numbers now have other names, so predicted names would be wrong.
   for (const char* part : {"train", "test"})
     std::filesystem::rename(path("parity") / part / "odd", path("parity") / part / "1st");
   const Arguments words = {"trained with dataset.class_names '1st' for class 0 of 2, got 'even' for class 0 of 2",
@@ -152,7 +152,7 @@ TEST_F(PredictTest, AnotherNormalizationThanInTrainingIsRefused) {
   expect_refused({"eval", "--config", "digits.yaml", "--checkpoint", "trained", "--set", other}, 65, words);
 }
 
-/// As the photographs that it has learned.
+/// The photographs are scaled as the training photographs were.
 TEST_F(PredictTest, PhotographsOfAnySizeAreScaledToThatOfTheDataSet) {
   const auto photograph = [](int height, int width, uint8_t value) {
     return testing::jpeg_file(height, width, std::vector<uint8_t>(static_cast<size_t>(3 * height * width), value));

@@ -1,5 +1,5 @@
-// What a user gets wrong is refused before anything is begun: an exit code for scripts, and one sentence that says
-// where, what was expected, what is there and what to do.
+// User mistakes are refused before anything begins: an exit code for scripts, and one sentence that says where, what
+// was expected, what was given and what to do.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ using testing::Arguments;
 
 class RefusalsTest : public testing::CommandTest {
  protected:
-  /// A configuration with `line` in place of the line of digits.yaml that has its key, on line 5.
+  /// Expects the refusal of digits.yaml with `line` in place of its line for that key, line 5.
   void expect_line_refused(const std::string& line, int code, Arguments words) const {
     SCOPED_TRACE(line);
     const std::string key = line.substr(0, line.find(':'));
@@ -30,7 +30,7 @@ class RefusalsTest : public testing::CommandTest {
     folder_.write("a.yaml", yaml);
     expect_refused({"--config", "a.yaml", "--out", "run"}, 78, words);
   }
-  /// The digits of a folder with four small files of which some are then damaged.
+  /// Expects the refusal of a data set of four small files, some of which have been damaged.
   void expect_data_refused(int code, const Arguments& words) const {
     expect_refused(training("run", {"dataset={name: mnist, dir: .}"}), code, words);
   }
@@ -120,7 +120,7 @@ TEST_F(RefusalsTest, DevicesThatAreNotThere) {
   expect_refused(arguments, 78, {"--devices", "expected a device list", "got 'gpu'"});
 }
 
-/// Nor does a number that would have to be that of the devices become one.
+/// A setting that depends on the number of devices is checked only if the devices are a list.
 TEST_F(RefusalsTest, AMistakeInTheDevicesHidesNoOther) {
   for (const char* devices : {"devices=gpu", "devices=cuda:98-99"}) {
     const Finished finished =
@@ -178,7 +178,7 @@ TEST_F(RefusalsTest, FoldersInPlaceOfConfigurations) {
   EXPECT_EQ(run({"--config", "digits", "--dump-config"}).exit, 0) << "digits.yaml lies beside it";
 }
 
-/// Mistakes that show only when the run directory is there already.
+/// These mistakes show only when the run directory already exists.
 TEST_F(RefusalsTest, MistakesOfAllKindsLeaveNoRunDirectory) {
   const Arguments missing = {"absent", "nothing there"};
   expect_refused(training("run", {"init={from: absent}"}), 66, missing);
@@ -241,7 +241,7 @@ TEST_F(RefusalsTest, LabelsOutOfRange) {
   EXPECT_EQ(twelve.exit, 0) << twelve.err;
 }
 
-/// Each file of CIFAR-10 in turn is damaged, the others are whole.
+/// Damages each file of CIFAR-10 in turn; the others are complete.
 TEST_F(RefusalsTest, DamagedCifar10Files) {
   constexpr size_t kRecord = 3073;
   const std::string whole(4 * kRecord, '\1');
@@ -287,7 +287,7 @@ TEST_F(RefusalsTest, DamagedTextsAndVocabularies) {
   folder_.write("psalms", packed.substr(0, packed.size() - 5));
   expect_text_file_refused(65, {"gzip"});
 
-  // The vocabulary that a run has made and kept beside its text.
+  // The vocabulary is one that a run has made and stored beside its text.
   std::string psalm;
   for (int verse = 0; verse < 40; ++verse)
     psalm += fmt::format("verse {} The LORD is my shepherd; I shall not want\n", verse);

@@ -1,4 +1,5 @@
-// Runs go on through the program from what they left, and checkpoints are evaluated. killed_run_test.cc kills them.
+// Runs resume through the program from their checkpoints, and checkpoints are evaluated. killed_run_test.cc tests
+// kills.
 
 #include <algorithm>
 #include <limits>
@@ -45,7 +46,7 @@ TEST_F(ResumeTest, EpochsWithoutACheckpointAreDroppedWithAWord) {
   EXPECT_EQ(lines("run/metrics.jsonl"), 1u);
 }
 
-/// As a sweep's, whose checkpoints were removed for room.
+/// A sweep removes checkpoints of finished runs to save space.
 TEST_F(ResumeTest, AFinishedRunStaysFinishedWithoutItsCheckpoints) {
   train("run");
   std::filesystem::remove_all(path("run/checkpoints"));
@@ -70,7 +71,7 @@ TEST_F(ResumeTest, ADamagedLineOfMetricsIsTold) {
   EXPECT_EQ(lines("run/metrics.jsonl.damaged"), 2u);
 }
 
-/// NaN in the weights, or what makes NaN of them, is no result of eval or predict, and nothing to begin with.
+/// Weights that are NaN, or that make results NaN, are refused by eval and predict, and as initial weights.
 TEST_F(ResumeTest, WeightsThatAreNotFiniteAreReadByNoCommand) {
   train("run");
   const auto tensors = train::read_safetensors(path("run/checkpoints/step-000005/model.safetensors"));
@@ -88,7 +89,7 @@ TEST_F(ResumeTest, WeightsThatAreNotFiniteAreReadByNoCommand) {
     expect_failed(run(training("other", {"init={from: bad.safetensors}"})), 65, words);
     EXPECT_FALSE(exists("other"));
   }
-  // Finite, but the logits overflow.
+  // The weight is finite, but the logits overflow.
   with("fc2.weight", 3e38f);
   expect_failed(run({"eval", "--config", "digits.yaml", "--checkpoint", "bad.safetensors"}), 79,
                 {"bad.safetensors", "finite loss"});
@@ -122,7 +123,7 @@ TEST_F(ResumeTest, TheLastLineSaysWhatThisStartHasTrained) {
   EXPECT_NE(finished.out.find("3 epochs, 15 steps, 5 of them now in "), std::string::npos) << finished.out;
 }
 
-/// As a kill between the last checkpoint and the summary leaves it, or Ctrl-C by an earlier version.
+/// A run loses its summary if it is killed after the last checkpoint, or was stopped by Ctrl-C in an earlier version.
 TEST_F(ResumeTest, AFinishedRunWithoutItsSummaryGetsOne) {
   train("run", {"epochs=2"});
   auto summary = json_of("run/summary.json");
@@ -209,7 +210,8 @@ TEST_F(ResumeTest, ADamagedCheckpointIsPassedOver) {
   EXPECT_EQ(lines("run/metrics.jsonl"), 2u);
 }
 
-/// Whatever reads weights: `eval`, `predict`, `hash` and `init`, each given a run or a checkpoint's folder.
+/// The commands that read weights are `eval`, `predict`, `hash` and `init`; each is given a run or a checkpoint's
+/// folder.
 TEST_F(ResumeTest, DamagedWeightsAreReadByNoCommand) {
   train("run", {"epochs=2"});
   const std::string newest = "run/checkpoints/step-000010", before = hash("run/checkpoints/step-000005");
@@ -246,7 +248,7 @@ TEST_F(ResumeTest, DamagedWeightsAreReadByNoCommand) {
   EXPECT_EQ(hash("warm3"), before) << "a rate that changes nothing left what it began with";
 }
 
-/// A net without its ReLU has the same tensors, and is another function.
+/// A net without its ReLU has the same tensors, but computes another function.
 TEST_F(ResumeTest, AnotherFunctionOfTheSameTensorsIsRefused) {
   folder_.write("gray.png", testing::png_file(28, 28, std::vector<uint8_t>(784)));
   const std::string net = "model={layers: [flatten, linear: 8, relu, linear: classes]}",
@@ -387,7 +389,7 @@ TEST_F(ResumeTest, ATrainingMayBeginWithTheAverageOfAnother) {
       nlohmann::json::parse(run({"eval", "--config", "digits.yaml", "--checkpoint", "run", "--json"}).out);
   const std::string averaged = evaluated["weights_hash"];
   EXPECT_NE(hash("run"), averaged);
-  // A rate that changes nothing.
+  // This learning rate changes no weight.
   train("next", {"init={from: run, average: true}", "learning_rate=1e-30", "epochs=", "steps=1"});
   EXPECT_EQ(hash("next"), averaged);
   train("own", {"init={from: run}", "learning_rate=1e-30", "epochs=", "steps=1"});

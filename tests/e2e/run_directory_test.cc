@@ -1,4 +1,4 @@
-// Run directories through the program: never touched by accident, held by one process, and their weights hashed.
+// Run directories through the program: never overwritten by accident, locked by one process, and their weights hashed.
 #include <signal.h>
 
 #include "e2e/command_fixture.h"
@@ -46,7 +46,7 @@ TEST_F(RunDirectoryTest, OneMayBeginFromTheWeightsThatItOverwrites) {
   EXPECT_EQ(json_lines("run/metrics.jsonl").size(), 1u);
 }
 
-/// A dot is part of a name, and the ending need not be typed.
+/// A name may contain a dot, and the file extension is optional.
 TEST_F(RunDirectoryTest, IsCalledByTheConfigurationsName) {
   for (const char* rate : {"0.1", "0.2"}) {
     folder_.write(std::string("lr_") + rate + ".yaml", text("digits.yaml"));
@@ -70,7 +70,7 @@ TEST_F(RunDirectoryTest, ANameThatIsNotUtf8IsRefused) {
 }
 
 TEST_F(RunDirectoryTest, OneThatIsRemovedIsLeftToWhoMakesItAnew) {
-  // Long epochs, so that it is not about to write when it is stopped.
+  // Epochs are long, so that the run isn't about to write when it is stopped.
   testing::Process first(
       program(training("run", {"epochs=100000", "dataset.limit=4000", "checkpoint.every_epochs=0"})));
   first.wait_until([&] { return exists("run/metrics.jsonl"); });

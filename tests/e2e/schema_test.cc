@@ -1,4 +1,4 @@
-// What `dptrain schema` says of a configuration, held against what the other commands read.
+// What `dptrain schema` says of a configuration, compared with what the other commands read.
 #include "e2e/command_fixture.h"
 
 namespace dptrain {
@@ -19,7 +19,7 @@ class SchemaTest : public testing::CommandTest {
     return json::parse(finished.out);
   }
 
-  /// Keys of `value` that `schema`, or none of its alternatives, describes; whatever they hold is fine.
+  /// Keys of `value` that neither `schema` nor any of its alternatives describes. Their values aren't checked.
   std::vector<std::string> undescribed(const json& schema, const json& value, const std::string& at = "") const {
     if (schema.contains("$ref")) {
       const std::string reference = schema["$ref"];

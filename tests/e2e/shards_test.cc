@@ -1,4 +1,4 @@
-// `shards` through the program: one training, on any devices that divide them, in one go or not.
+// `shards` through the program: one result on any devices that divide the shards, interrupted or not.
 #include <fmt/format.h>
 
 #include "e2e/command_fixture.h"
@@ -10,7 +10,7 @@ class ShardsTest : public testing::CommandTest {
  protected:
   static inline const std::vector<std::string> kDevices = {"cpu:0", "cpu:0-1", "cpu:0-3", "cpu:0-7"};
 
-  /// Ten steps, two epochs; single on one device, ddp on more.
+  /// Ten steps in two epochs; single on one device, ddp on more.
   static testing::Arguments sharded(const std::string& devices, int steps = 10, int shards = 8) {
     return {"dataset.limit=80", "dataset.test_limit=20",        "batch_size=16",      "strategy=",
             "epochs=",          fmt::format("steps={}", steps), "devices=" + devices, fmt::format("shards={}", shards)};
@@ -26,7 +26,7 @@ TEST_F(ShardsTest, SixEndInTheSameBitsOnAnyDevicesThatDivideThem) {
     EXPECT_EQ(hash(devices), expected);
     EXPECT_EQ(last_metrics(devices)["train"]["samples"], 80);
   }
-  // Of six only four and two are whole subtrees.
+  // Of six shards, only parts of four and two are whole subtrees.
   const auto metrics = last_metrics("cpu:0-1");
   EXPECT_GT(metrics["devices"][0]["samples"], metrics["devices"][1]["samples"]);
 }

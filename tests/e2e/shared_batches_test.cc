@@ -1,4 +1,4 @@
-// Batches shared out among unlike devices, and links that are slower than this machine.
+// Batches that unlike devices share, and links that are slower than this machine.
 #include <fstream>
 
 #include "e2e/command_fixture.h"
@@ -11,7 +11,7 @@ using testing::Finished;
 
 class SharedBatchesTest : public testing::CommandTest {
  protected:
-  /// The samples that each device trained in a run's last epoch.
+  /// The number of samples that each device trained in a run's last epoch.
   std::vector<int64_t> samples(const std::string& out) const {
     std::vector<int64_t> samples;
     const auto metrics = last_metrics(out);
@@ -33,7 +33,7 @@ TEST_F(SharedBatchesTest, ByMeasuredSpeedWhichAResumedTrainingKeeps) {
   train("run", {"split=auto", "threads=[1, 2]"});
   const auto first = samples("run");
   EXPECT_EQ(first[0] + first[1], 320);
-  // As if the first device had been measured to be nine times as fast.
+  // The manifest is changed as if the first device had been measured to be nine times as fast.
   const std::string manifest = "run/checkpoints/step-000005/manifest.json";
   auto document = json_of(manifest);
   ASSERT_EQ(document["split"].size(), 2u);
@@ -48,7 +48,7 @@ TEST_F(SharedBatchesTest, ByMeasuredSpeedWhichAResumedTrainingKeeps) {
 }
 
 TEST_F(SharedBatchesTest, ASlowLinkShowsInTheTimeThatNothingHid) {
-  // LeNet's gradients are 0.53 MB: some 200 ms at 0.02 Gbit/s.
+  // LeNet's gradients are 0.53 MB: about 200 ms at 0.02 Gbit/s.
   train("slow", {"links={gbps: 0.02}"});
   const auto slow = last_metrics("slow")["time"]["exposed_comm_s"].get<double>();
   EXPECT_GE(slow, 5 * 0.15);

@@ -1,4 +1,5 @@
-// Ctrl-C and SIGTERM: the step in hand is finished, the weights are written, the exit code says which it was.
+// Ctrl-C and SIGTERM: the current step is finished, the weights are written, and the exit code says which signal it
+// was.
 #include <signal.h>
 
 #include "base/clock.h"
@@ -11,7 +12,7 @@ namespace {
 using testing::Finished;
 using testing::Process;
 
-/// A quiet machine needs some milliseconds. What is held against is a training that goes on, which takes minutes.
+/// A quiet machine needs some milliseconds. A run that ignores the signal goes on for minutes.
 constexpr double kDeadline_s = 20;
 
 class SignalsTest : public testing::CommandTest {
@@ -57,7 +58,7 @@ TEST_F(SignalsTest, SigintEndsAfterTheStepInHand) { expect_stops(SIGINT, 130, "S
 
 TEST_F(SignalsTest, SigtermEndsAfterTheStepInHand) { expect_stops(SIGTERM, 143, "SIGTERM"); }
 
-/// On the first GPU, whose steps are recorded and run ahead.
+/// Runs on the first GPU, whose steps are recorded and submitted ahead.
 class CudaSignalsTest : public SignalsTest {};
 
 TEST_F(CudaSignalsTest, SigintEndsAfterTheStepInHand) {
@@ -76,7 +77,7 @@ TEST_F(SignalsTest, TheWeightsAreThoseOfTheStepsThatWereMade) {
 }
 
 TEST_F(SignalsTest, AnEvaluationIsLeftInItsMiddleAndMadeWhereItGoesOn) {
-  // ResNet-18 has one little step to make and minutes of images to evaluate.
+  // ResNet-18 has one small step to make, and then minutes of images to evaluate.
   const testing::Arguments net = {"model=resnet18", "batch_size=2",
                                   "dataset={name: synthetic, samples: 2, test_samples: 40000, shape: [1, 28, 28]}"};
   Process process(program(endless(net)));
@@ -109,13 +110,13 @@ TEST_F(SignalsTest, ASecondSignalLeavesAtOnce) {
                          Row{SIGINT, SIGTERM, 143, "SIGTERM"}, Row{SIGHUP, SIGINT, 130, "SIGINT"}}) {
     SCOPED_TRACE(::testing::Message() << "signals " << row.first << ", " << row.second);
     std::filesystem::remove_all(path("run"));
-    // A step of several seconds, so that the second signal comes while the first waits for its end.
+    // A step takes several seconds, so that the second signal arrives while the first waits for the step's end.
     Process process(program(endless({"model=resnet18", "devices=cpu:0", "strategy=", "batch_size=1600",
                                      "dataset={name: synthetic, samples: 1600, shape: [1, 28, 28]}"})));
     process.wait_until([&] { return exists("run/config.yaml"); });
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     process.signal(row.first);
-    // Later than a launcher's copy of the first would come.
+    // By then a launcher's copy of the first signal would have arrived.
     std::this_thread::sleep_for(std::chrono::milliseconds(400));
     const Finished finished = stop(process, row.second);
     expect_failed(finished, row.exit, {"left at once by a second ", row.name, "nothing was saved on the way out"});
@@ -125,7 +126,7 @@ TEST_F(SignalsTest, ASecondSignalLeavesAtOnce) {
   }
 }
 
-/// As a launcher sends them: its own copy, and the terminal's.
+/// A launcher sends its own copy of the terminal's signal.
 TEST_F(SignalsTest, ACopyOfTheFirstSignalIsNoSecondOne) {
   Process process(program(endless()));
   process.wait_until([&] { return lines("metrics.jsonl") >= 1; });

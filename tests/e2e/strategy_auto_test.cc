@@ -1,4 +1,4 @@
-// `strategy: auto`: trials choose a strategy, the summary says why, and the training is that of the chosen one.
+// `strategy: auto`: trials choose a strategy, the summary says why, and training uses the chosen one.
 #include <signal.h>
 
 #include <algorithm>
@@ -18,13 +18,13 @@ constexpr const char* kAuto = "strategy={name: auto, trial_steps: 1}";
 
 class StrategyAutoTest : public testing::CommandTest {
  protected:
-  /// `strategy_trials` of a run's summary, which fits its schema.
+  /// `strategy_trials` of a run's summary; expects the summary to fit its schema.
   json trials(const std::string& out) const {
     const auto summary = json_of(out + "/summary.json");
     EXPECT_EQ(violations("summary.schema.json", summary), std::vector<std::string>());
     return summary["strategy_trials"];
   }
-  /// The candidate of this strategy, as JSON; null where there is none.
+  /// The candidate of this strategy, as JSON; null if there is none.
   static json candidate(const json& trials, const std::string& strategy, const std::string& split = "even") {
     for (const json& one : trials["candidates"])
       if (one["strategy"] == json::parse(strategy) && one["split"] == split) return one;
@@ -75,7 +75,7 @@ TEST_F(StrategyAutoTest, TrainsAsTheChosenOneAndSaysWhatTheOthersCost) {
   EXPECT_TRUE(trials("written").is_null());
 }
 
-/// Messages take so long here that their number decides: one of a bucket, two of each of LeNet's eight parameters.
+/// Messages take so long here that their number decides: one per bucket, or two for each of LeNet's eight parameters.
 TEST_F(StrategyAutoTest, WhatTakesTheFewestMessagesWinsOverSlowLinks) {
   train("run",
         {"strategy={name: auto, trial_steps: 2, candidates: [kvstore, ddp: {bucket_mb: 25, first_bucket_mb: 25}]}",
@@ -88,7 +88,7 @@ TEST_F(StrategyAutoTest, WhatTakesTheFewestMessagesWinsOverSlowLinks) {
 }
 
 TEST_F(StrategyAutoTest, WhatDoesNotFitTheMemoryLoses) {
-  // 8.5 M weights: 68 MB with their gradients on each device, and less where the net is cut.
+  // 8.5 million weights take 68 MB with their gradients on each device, and less where the net is cut.
   train("run",
         {"model={layers: [flatten, linear: 2000, relu, linear: 2000, relu, linear: 2000, relu, linear: classes]}",
          "dataset={name: synthetic, samples: 64, test_samples: 8, shape: [1, 16, 16]}", "optimizer=sgd", "batch_size=8",
@@ -109,7 +109,7 @@ TEST_F(StrategyAutoTest, WhereNothingFitsItEndsAsTheFirstCandidateDid) {
 TEST_F(StrategyAutoTest, AResumedTrainingKeepsTheChoice) {
   const Arguments listed = {"strategy={name: auto, trial_steps: 1, candidates: [ddp, kvstore: {type: local}]}"};
   train("run", listed);
-  // As if the other one had won: a new trial would say what it measures.
+  // The manifest is changed as if the other candidate had won. A new trial would report its measurements.
   const std::string manifest = "run/checkpoints/step-000005/manifest.json";
   auto document = json_of(manifest);
   document["strategy_trials"]["chosen"] = {{"name", "kvstore"}, {"type", "local"}};
@@ -122,7 +122,7 @@ TEST_F(StrategyAutoTest, AResumedTrainingKeepsTheChoice) {
   EXPECT_EQ(last_metrics("run")["strategy"], "kvstore");
   EXPECT_EQ(trials("run")["candidates"][0]["reason"], "because");
 
-  // On other devices, and with checkpoints from before there were choices, it is tried again.
+  // On other devices, and with checkpoints without recorded trials, new trials are made.
   more.back() = "epochs=3";
   more.insert(more.end(), {"devices=cpu:0-3", "batch_size=64"});
   resume(more);

@@ -1,4 +1,4 @@
-// What the options of strategies change, through the program: each is told of in metrics.jsonl.
+// The effects of strategy options, through the program, as metrics.jsonl reports them.
 #include <algorithm>
 
 #include "e2e/command_fixture.h"
@@ -26,7 +26,7 @@ int64_t optimizer_bytes(const json& metrics) { return metrics["devices"][1]["mem
 TEST_F(StrategyOptionsTest, CriterionParallelGathersScalarsAlone) {
   const json gathered = under("{name: data_parallel, criterion: gathered}");
   const json parallel = under("{name: data_parallel, criterion: parallel}");
-  // Logits of the second device's 32 samples and their gradients, ten of each in f32, over five steps.
+  // Logits of the second device's 32 samples and their gradients, ten f32 values each, over five steps.
   EXPECT_GE(sent(gathered) - sent(parallel), 5 * 2 * 32 * 10 * 4 * 9 / 10);
 }
 
@@ -48,7 +48,7 @@ TEST_F(StrategyOptionsTest, ShardOptimizerHalvesTheOptimizersMemory) {
   EXPECT_EQ(sharded["weights_hash"], whole["weights_hash"]);
 }
 
-/// LeNet has three stages, of which backward gathers the first again.
+/// LeNet has three stages, and the backward pass gathers the first again.
 TEST_F(StrategyOptionsTest, FsdpHasAPartOfEverythingAndGathersWhatItIsAt) {
   const json ddp = under("ddp"), kept = under("{name: fsdp, reshard_after_forward: false}"),
              by_stages = under("{name: fsdp, unit_mb: 0.001}"), at_once = under("{name: fsdp, unit_mb: 1}");

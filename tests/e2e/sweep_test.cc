@@ -1,4 +1,4 @@
-// scripts/sweep.sh: every combination once, however often it is begun, killed, or run beside itself.
+// scripts/sweep.sh trains every combination once, however often it is started, killed, or run several times at once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ using testing::Process;
 
 class SweepTest : public testing::CommandTest {
  protected:
-  /// A command of bash, `sweep` in it being the script on a configuration into the folder `swept`. It runs `binary`.
+  /// Runs a bash command in which `sweep` is the script with a configuration and the folder `swept`. The script runs
+  /// `binary`.
   Finished bash(const std::string& command, const std::string& config = "digits.yaml",
                 const std::string& binary = testing::dptrain_binary()) const {
     const std::string sweep = fmt::format("sweep() {{ '{}' --config {} --out swept \"$@\"; }}",
@@ -27,7 +28,7 @@ class SweepTest : public testing::CommandTest {
                     .err = {}})
         .wait();
   }
-  /// A program that does `command` of bash and then what dptrain does.
+  /// A program that runs a bash command and then does what dptrain does.
   std::string dptrain_after(const std::string& command) const {
     const std::string program = "dptrain.sh";
     folder_.write(program,
@@ -35,12 +36,12 @@ class SweepTest : public testing::CommandTest {
     std::filesystem::permissions(path(program), std::filesystem::perms::owner_all);
     return path(program).string();
   }
-  /// The same command as a job of its own, to whose processes signals come as from a keyboard: to $! alone, or to -$!.
+  /// The same command as a separate job, whose processes get signals as from a keyboard: $! alone, or the group -$!.
   const std::string kJob =
       fmt::format("set -m; '{}' --config digits.yaml --out swept", testing::source_file("scripts/sweep.sh"));
   static constexpr const char* kFour = "batch_size=32,64 learning_rate=0.05,0.1";
 
-  /// The lines of metrics.jsonl as they stand, by run.
+  /// The lines of metrics.jsonl, unchanged, by run.
   std::map<std::string, std::vector<std::string>> metrics_of_runs() const {
     std::map<std::string, std::vector<std::string>> lines;
     for (const auto& run : std::filesystem::directory_iterator(path("swept")))
@@ -53,7 +54,7 @@ class SweepTest : public testing::CommandTest {
     return static_cast<size_t>(
         std::ranges::count_if(lines_of(text), [&](const auto& line) { return line.find(words) != std::string::npos; }));
   }
-  /// The four combinations are there, each trained for so many epochs, each epoch once.
+  /// Expects the four combinations, each trained for this number of epochs, each epoch once.
   void expect_four_trained(size_t epochs) const {
     const auto table = json_of("swept/table.json");
     EXPECT_EQ(violations("table.schema.json", table), std::vector<std::string>());
@@ -74,8 +75,8 @@ class SweepTest : public testing::CommandTest {
     EXPECT_EQ(values, (std::vector<std::string>{"32 0.05", "32 0.1", "64 0.05", "64 0.1"}));
     EXPECT_EQ(lines_of(text("swept/table.md")).size(), 6u);
   }
-  /// The shell's function `loop`: over two rates, of which each is trained by whoever comes first. It prints a line for
-  /// each epoch that it trains.
+  /// The shell function `loop` over two learning rates; each is trained by the loop that reaches it first. A loop
+  /// prints a line for each epoch that it trains.
   static std::string loop_over_rates(int epochs) {
     return fmt::format(
         "loop() {{ for rate in 0.05 0.1; do '{}' --config digits.yaml --set learning_rate=$rate --set epochs={} --set "
@@ -106,7 +107,7 @@ TEST_F(SweepTest, TrainsEveryCombinationAndSkipsWhatIsFinished) {
   EXPECT_EQ(written(), before);
 }
 
-/// The example of docs/comparing.md, of fewer samples, smaller batches and fewer epochs.
+/// The example of docs/comparing.md with fewer samples, smaller batches and fewer epochs.
 TEST_F(SweepTest, EpochsBatchSizeAndRateOfResNet18) {
   const Finished finished = bash(
       "sweep epochs=1,2 batch_size=8,16 learning_rate=0.05,0.1 -- --devices cpu:0 "
@@ -124,7 +125,7 @@ TEST_F(SweepTest, EpochsBatchSizeAndRateOfResNet18) {
     ASSERT_EQ(config.size(), 3u) << "what was varied and nothing else: " << config;
     const std::string epochs = config["epochs"], batch_size = config["batch_size"], rate = config["learning_rate"];
     trained.push_back(fmt::format("{} {} {}", epochs, batch_size, rate));
-    // What the table says of a run is what was trained.
+    // The table's settings of a run are those that were trained.
     const auto lines = json_lines("swept/" + runs.back() + "/metrics.jsonl");
     ASSERT_FALSE(lines.empty()) << runs.back();
     EXPECT_EQ(lines.size(), std::stoull(epochs));
@@ -144,7 +145,8 @@ TEST_F(SweepTest, EpochsBatchSizeAndRateOfResNet18) {
 }
 
 TEST_F(SweepTest, AKilledSweepContinues) {
-  // Its own group of processes, so that the training in hand is killed with it, in the middle of the second run.
+  // The sweep has its own process group, so that the kill also ends the current training run, in the middle of the
+  // second run.
   const Finished killed = bash(fmt::format(
       "set -m; sweep {} -- --set epochs=20 & until (($(cat swept/*/metrics.jsonl 2> /dev/null | wc -l) >= 23)); do "
       "sleep 0.01; done; kill -KILL -- -$!; wait $!",
@@ -157,7 +159,8 @@ TEST_F(SweepTest, AKilledSweepContinues) {
   EXPECT_GE(count(continued.out, "is trained, swept/"), 1u) << continued.out;
   EXPECT_GE(count(continued.out, "trained now"), 2u) << continued.out;
   expect_four_trained(20);
-  // An epoch's line has its seconds, so one that was trained again is another. The last may have had no checkpoint yet.
+  // An epoch's line contains its seconds, so an epoch that was trained again has another line. The last epoch may have
+  // had no checkpoint yet.
   auto after = metrics_of_runs();
   size_t kept = 0;
   for (const auto& [run, lines] : before) {
@@ -202,7 +205,7 @@ TEST_F(SweepTest, ASignalReachesATrainingThatIsStarting) {
 TEST_F(SweepTest, ASignalWhileNothingIsTrainedStopsToo) {
   ASSERT_EQ(bash("sweep learning_rate=0.05").exit, 0);
   for (const std::string beside_training : {"--dump-config", "table"})
-    // To dptrain alone, and to all that the script runs.
+    // The signal goes to dptrain alone, and then to everything that the script runs.
     for (const std::string to : {"$$", "0"})
       for (const auto& [signal, code] : {std::pair("INT", 130), {"TERM", 143}, {"HUP", 129}}) {
         SCOPED_TRACE(fmt::format("SIG{} to {} at {}", signal, to, beside_training));
@@ -218,7 +221,7 @@ TEST_F(SweepTest, ASignalWhileNothingIsTrainedStopsToo) {
 }
 
 TEST_F(SweepTest, WhatAnotherHasJustFinishedIsNotSaidToBeTrainedNow) {
-  // Between the script's look at a run and its start of it, another trains it.
+  // Another process trains the run after the script has looked at it and before the script starts it.
   const Finished finished = bash("sweep batch_size=32,64", "digits.yaml",
                                  dptrain_after("[[ $* != *batch_size=32*--out* ]] || '" + testing::dptrain_binary() +
                                                "' \"$@\" > /dev/null || exit"));
@@ -248,7 +251,8 @@ TEST_F(SweepTest, SeveralAtOnceShareTheRuns) {
 TEST_F(SweepTest, LoopsOfShellsAreKeyedByTheHash) {
   constexpr int kShells = 16, kEpochs = 50;
   const std::string loop = loop_over_rates(kEpochs);
-  // Each its own group of processes, so that what it trains is killed with it: the first that has trained an epoch.
+  // Each loop has its own process group, so that a kill also ends its training. Killed is the first that has trained an
+  // epoch.
   const Finished killed = bash(
       loop + fmt::format("set -m; for i in $(seq {}); do loop > $i.out 2> $i.err & pids[i]=$!; done\n"
                          "until out=$(find . -name '*.out' -size +0 | head -n 1) && [[ $out ]]; do sleep 0.01; done\n"
@@ -269,7 +273,8 @@ TEST_F(SweepTest, LoopsOfShellsAreKeyedByTheHash) {
     EXPECT_EQ(json_of("swept/" + run + "/summary.json")["config_hash"].get<std::string>().substr(0, 16), run);
     all.insert(all.end(), lines.begin(), lines.end());
   }
-  // An epoch's line has its seconds, so one that was trained again is another. The last may have had no checkpoint yet.
+  // An epoch's line contains its seconds, so an epoch that was trained again has another line. The last epoch may have
+  // had no checkpoint yet.
   const auto before = lines_of(text("killed.txt"));
   ASSERT_LT(before.size(), static_cast<size_t>(kEpochs)) << "it was to be killed while it trains";
   for (size_t i = 0; i + 1 < before.size(); ++i) EXPECT_EQ(std::ranges::count(all, before[i]), 1) << before[i];

@@ -1,4 +1,4 @@
-// The curves that a run leaves for TensorBoard, through the program: of one that is killed and goes on, too.
+// The curves that a run writes for TensorBoard, through the program, also for a run that is killed and resumed.
 #include <signal.h>
 
 #include "e2e/command_fixture.h"
@@ -12,7 +12,7 @@ using testing::Arguments;
 class TensorboardRunTest : public testing::CommandTest {
  protected:
   testing::Curves curves(const std::string& out) const { return testing::curves_of(path(out + "/tb")); }
-  /// A curve as metrics.jsonl or steps.jsonl has it.
+  /// A curve from metrics.jsonl or steps.jsonl.
   std::vector<std::pair<int64_t, float>> points(const std::string& file, const std::string& pointer) const {
     std::vector<std::pair<int64_t, float>> points;
     for (const auto& line : json_lines(file))
@@ -52,7 +52,7 @@ TEST_F(TensorboardRunTest, HasTheCurvesOfItsMetricsAndItsConfiguration) {
   EXPECT_FALSE(exists("run/tb"));
 }
 
-/// What was trained beyond the newest checkpoint is there twice, and shown once.
+/// Steps beyond the newest checkpoint are written twice, but shown once.
 TEST_F(TensorboardRunTest, OneThatIsKilledAndGoesOnHasEachPointOnce) {
   const auto settings = [](int steps) {
     return Arguments{"tensorboard=true", "log_steps=true",           "epochs=",
@@ -71,7 +71,7 @@ TEST_F(TensorboardRunTest, OneThatIsKilledAndGoesOnHasEachPointOnce) {
   expect_all_points_once("run");
 }
 
-/// It changes nothing that is trained, and a run goes on with and without it.
+/// The option changes no weight, and a run can be resumed with and without it.
 TEST_F(TensorboardRunTest, MayBeSwitchedOnWhenARunGoesOn) {
   train("run");
   Arguments resuming = training("run", {"tensorboard=true", "epochs=2"});

@@ -1,4 +1,4 @@
-// What a user sees on a terminal, and what the program makes of OpenMP's environment before it trains.
+// What a user sees on a terminal, and how the program sets OpenMP's environment before it trains.
 
 #include <gtest/gtest.h>
 #include <pty.h>
@@ -12,7 +12,7 @@
 namespace dptrain {
 namespace {
 
-/// Runs the binary on a terminal of that many columns and returns all that was written to it.
+/// Runs the program on a terminal with this number of columns and returns everything that was written to it.
 std::string shown_on_terminal(int columns, const std::vector<std::string>& arguments) {
   winsize size{};
   size.ws_col = static_cast<unsigned short>(columns);
@@ -83,15 +83,15 @@ TEST(Terminal, DevicesAreToldInLinesThatFit) {
     EXPECT_LE(line.size(), 60u + std::string("\r").size()) << line;
 }
 
-/// The value of a variable in the environment that a process runs with; "unset" where it has none.
+/// The value of a variable in the environment of a process; "unset" where the variable isn't set.
 std::string variable_of(const testing::Finished& finished, const std::string& name) {
   for (const std::string& entry : testing::lines_of(finished.out))
     if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
   return "unset";
 }
 
-/// What the training process's own environment says once it has started, run under `env` with these settings, and as
-/// COMM what the system calls it.
+/// The environment of the training process after its start under `env` with these settings, and as COMM the name that
+/// the system has for it.
 testing::Finished environment_with(const std::vector<std::string>& settings) {
   const std::string out = ::testing::TempDir() + "dptrain_openmp";
   std::string command = "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT -u OMP_PROC_BIND -u DPTRAIN_OPENMP_RESTARTED";

@@ -1,5 +1,5 @@
-// A net of text that is a list of layers goes through the program: under strategies, from checkpoints, in plans and
-// verifications.
+// A text net that is configured as a list of layers works throughout the program: under strategies, from checkpoints,
+// in plans and verifications.
 
 #include "e2e/command_fixture.h"
 
@@ -45,7 +45,7 @@ TEST_F(TextLayersTest, LearnTheSameUnderEveryStrategy) {
     SCOPED_TRACE(name);
     train(name, settings);
     const auto several = last_metrics(name);
-    // Within what another order of the same sums leaves after 8 steps of Adam.
+    // The tolerance is the effect of another order of sums after 8 steps of Adam.
     for (const char* loss : {"loss", "mlm_loss", "nsp_loss"})
       EXPECT_NEAR(several["test"][loss].get<double>(), one["test"][loss].get<double>(), 1e-5) << loss;
   }

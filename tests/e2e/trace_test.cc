@@ -1,4 +1,4 @@
-// --trace: what the program takes, writes and says.
+// --trace: the values that it takes, the file that it writes, and what is printed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class TraceTest : public testing::CommandTest {
     all.insert(all.end(), flags.begin(), flags.end());
     return run(all);
   }
-  /// Steps that a rank's row has.
+  /// The names of the steps in a rank's row.
   std::vector<std::string> steps(const std::string& out, int rank = 0) const {
     std::vector<std::string> names;
     const auto trace = json_of(out + "/trace.json");

@@ -141,7 +141,7 @@ TEST_F(TrainingTest, AnEpochHasEverySampleOnceUnderEveryStrategy) {
                                                 {"shards=8"}};
   for (size_t i = 0; i < ways.size(); ++i) {
     SCOPED_TRACE(ways[i][0]);
-    // Ten batches and one of 33, which no number of devices or micro-batches divides.
+    // Ten batches, and a last one of 33 samples; no number of devices or micro-batches divides them.
     testing::Arguments overrides = {"dataset={name: mnist, limit: 1003, test_limit: 20}", "batch_size=97"};
     overrides.insert(overrides.end(), ways[i].begin(), ways[i].end());
     const std::string out = "run" + std::to_string(i);
@@ -194,7 +194,7 @@ TEST_F(TrainingTest, SynchronizedBatchNormsLearnWhatOneDeviceDoes) {
   };
   const auto single = with("single", {"devices=cpu:0", "strategy=single"});
   const auto sync = with("sync", {"devices=cpu:0-2", "batch_norm=sync"}), local = with("local", {"devices=cpu:0-2"});
-  // Five steps, of which the last has two samples for three devices.
+  // There are five steps, and the last has two samples for three devices.
   const auto expected = json_lines("single/steps.jsonl"), steps = json_lines("sync/steps.jsonl");
   ASSERT_EQ(steps.size(), 5u);
   for (size_t i = 0; i < steps.size(); ++i)
@@ -203,7 +203,7 @@ TEST_F(TrainingTest, SynchronizedBatchNormsLearnWhatOneDeviceDoes) {
   EXPECT_EQ(sync["batch_norm"], nlohmann::json({{"mode", "sync"}, {"spread", 0.0}}));
   EXPECT_EQ(single["batch_norm"], nlohmann::json({{"mode", "local"}, {"spread", nullptr}}));
   EXPECT_GT(local["batch_norm"]["spread"], 0.0);
-  // Replicas of a pipeline do what ddp's devices do.
+  // Replicas of a pipeline compute what ddp's devices compute.
   const auto hybrid = with(
       "hybrid", {"devices=cpu:0-3", "batch_norm=sync", "strategy={name: hybrid, stages: [2, 2], micro_batches: 4}"});
   const auto ddp = with("ddp", {"devices=cpu:0-1", "batch_norm=sync", "accumulate=4"});
@@ -252,7 +252,8 @@ TEST_F(TrainingTest, TheRunIsNamedAfterTheFile) {
   EXPECT_EQ(last_metrics("runs/digits")["run"], "digits");
 }
 
-/// What its configuration promises, in the first six of its epochs. Runs alone: ten seconds of the whole machine.
+/// The accuracy that its configuration promises, in the first six of its epochs. Runs alone: ten seconds of the whole
+/// machine.
 TEST(LongTrainingTest, ASmallPyramidNetLearns) {
   const testing::ScratchFolder folder;
   const testing::Finished finished =
@@ -269,7 +270,7 @@ TEST(LongTrainingTest, ASmallPyramidNetLearns) {
   EXPECT_GT(nlohmann::json::parse(lines.back())["train"]["accuracy"], 0.9);
 }
 
-/// What its configuration promises. Runs alone: half a minute of the whole machine.
+/// The results that its configuration promises. Runs alone: half a minute of the whole machine.
 TEST(LongTrainingTest, ASmallBertLearnsTheBible) {
   const testing::ScratchFolder folder;
   const testing::Finished finished =
@@ -288,7 +289,7 @@ TEST(LongTrainingTest, ASmallBertLearnsTheBible) {
   EXPECT_LT(std::accumulate(losses.end() - 10, losses.end(), 0.) / 10, 5.8) << "the mean of steps 291 to 300";
 }
 
-/// What the quick start promises. Runs alone: it takes the machine for half a minute.
+/// The accuracy that the quick start promises. Runs alone: half a minute of the whole machine.
 TEST(LongTrainingTest, TwoWorkersLearnTheDigitsWithAnySeed) {
   const testing::ScratchFolder folder;
   for (const char* seed : {"0", "1", "2"}) {

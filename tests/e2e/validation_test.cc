@@ -1,4 +1,4 @@
-// Samples that are held out choose the best epoch: what the program says, writes and goes on with.
+// Held-out samples choose the best epoch: what the program prints, writes and continues from.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using testing::lines_of;
 
 class ValidationTest : public testing::CommandTest {
  protected:
-  /// After two epochs the rate is too small to change a weight, so that none gets better.
+  /// After two epochs the learning rate is too small to change a weight, so no later epoch is better.
   static Arguments validated(const Arguments& more = {}) {
     Arguments all = {"epochs=8", "validation={samples: 100, patience: 2}",
                      "schedule={name: step, every_epochs: 2, gamma: 1.0e-30}"};
@@ -112,7 +112,7 @@ TEST_F(ValidationTest, MoreThanThereAreAreRefused) {
                  {"validation.samples: expected fewer than the ", " training samples, got 100000; hold out fewer"});
 }
 
-/// Which holds nothing out: of a smaller data set, and of one of a device's own images.
+/// `eval` holds no samples out, so it accepts a smaller data set, and a user's own images.
 TEST_F(ValidationTest, AnEvaluationNeedsNoSamplesToHoldOut) {
   train("run", {"validation={samples: 16}"});
   for (const char* command : {"eval", "eval --by-class"}) {

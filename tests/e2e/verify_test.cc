@@ -24,7 +24,7 @@ class VerifyTest : public testing::CommandTest {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
-  /// The only file of the folder is the configuration.
+  /// Expects the configuration to be the only file of the folder.
   void expect_nothing_written() const {
     const auto entries = std::filesystem::directory_iterator(folder_.path());
     EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
@@ -112,7 +112,7 @@ TEST_F(VerifyTest, OtherFaultsAreNamedWhereTheyBegin) {
     ASSERT_EQ((*row)["verdict"], "diverges");
     EXPECT_EQ((*row)["first_divergence"]["pass"], planted.pass);
     EXPECT_EQ((*row)["first_divergence"]["layer"], planted.layer);
-    // Without the fault that net is equal.
+    // Without the fault that net's strategies are equal.
     ::unsetenv("DPTRAIN_VERIFY_FAULT");
     EXPECT_EQ(run(arguments).exit, 0);
   }
@@ -143,7 +143,7 @@ TEST_F(VerifyTest, AnEmptyFaultIsNone) {
 }
 
 TEST_F(VerifyTest, ASignalEndsItAfterTheStepInHand) {
-  // Of which there are more than a test lasts.
+  // There are more comparisons to make than a test has time for.
   testing::Process process(program({"verify", "--config", "lenet_ddp_2cpu", "--set", "threads=1", "--set",
                                     "dataset={name: synthetic, samples: 64, shape: [1, 28, 28]}", "--set",
                                     "batch_size=64", "--steps", "1000"}));

@@ -1,5 +1,5 @@
 // Three optimizer steps of BERT against PyTorch's in double precision: the loss of all positions, their logits, every
-// gradient and every weight. The values come from golden.py in this folder, which also says by which formulas.
+// gradient and every weight. golden.py in this folder makes the values, and documents the formulas.
 
 #include "models/bert.h"
 
@@ -83,8 +83,8 @@ TEST_P(BertGolden, ThreeOptimizerSteps) {
     EXPECT_EQ(parameter->value().values(), as_float(beginning.at(parameter->name())));
   for (const Parameter* parameter : model->parameters()) {
     SCOPED_TRACE(parameter->name());
-    // The gradient of a key's bias is zero in exact arithmetic, and Adam makes steps of the learning rate from whatever
-    // rounding leaves of it.
+    // The gradient of a key's bias is zero in exact arithmetic, and Adam makes steps of the learning rate from its
+    // rounding error.
     const bool moved_by_noise = parameter->name().ends_with("key.bias");
     const double walk = golden_optimizer.learning_rate * static_cast<double>(golden["trace"].size()) *
                         std::sqrt(static_cast<double>(parameter->shape().elements()));

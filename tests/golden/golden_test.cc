@@ -1,5 +1,5 @@
 // Three optimizer steps of each model against PyTorch's in double precision: loss, logits, every gradient, every weight
-// and the running statistics. The values come from golden.py in this folder.
+// and the running statistics. golden.py in this folder makes the values.
 
 #include <gtest/gtest.h>
 
@@ -24,12 +24,13 @@ struct GoldenCase {
   testing::DeviceRow device = testing::device_rows()[0];
 };
 
-/// Inputs of ReLUs in a trace that lie nearer to zero than float32 resolves there, PyTorch's as ours: on which side
-/// they fall is chance. One that falls on the other side moves the gradients before it, and all steps after it. What no
-/// such value reaches keeps the strict bounds: the first forward pass, and the first gradients behind the last of them.
+/// Inputs of ReLUs in a trace that are nearer to zero than float32 resolves there, in PyTorch as in ours: their sign is
+/// a matter of chance. An input with the other sign changes the gradients before it, and all later steps. Strict bounds
+/// remain for values that no such input reaches: the first forward pass, and the first gradients behind the last such
+/// input.
 struct AmbiguousRelus {
-  Bounds past;  ///< for what they reach
-  /// Parameters by the beginnings of their names: those before the last such value, or with `behind` all others.
+  Bounds past;  ///< bounds for the values that such inputs reach
+  /// Parameters by the beginnings of their names: those before the last such input, or with `behind` all others.
   std::vector<const char*> prefixes;
   bool behind = false;
 
@@ -40,25 +41,25 @@ struct AmbiguousRelus {
   }
 };
 
-/// None for traces that were chosen for their margin, and LeNet's. (With seed 1 LAMB's second step would have a window
-/// of conv2 whose two largest are 8.4e-8 apart.)
+/// Null for traces that were chosen for their margin, and for LeNet's. (With seed 1, LAMB's second step would have a
+/// window of conv2 whose two largest values are 8.4e-8 apart.)
 const AmbiguousRelus* ambiguous_relus(const std::string& trace, ops::ConvolutionAlgorithm convolution) {
-  // ResNet-18 with batch 8: in the stem and layer1, 7e-8 and 1.2e-7 from zero at the first step, where rounding is 3e-7
-  // to 6e-7. The direct algorithm puts element 284,685 of layer1.0.bn1 at -1.2e-7 where double precision has +1.2e-7.
-  // Gradients move by up to 4e-3 of their norm; PyTorch's own float32 is off by 6e-4 in the weights and by 2e-5 in the
-  // third loss.
+  // ResNet-18 with batch 8: in the stem and layer1, two inputs are 7e-8 and 1.2e-7 from zero in the first step, where
+  // the rounding error is 3e-7 to 6e-7. The direct algorithm gives -1.2e-7 for element 284,685 of layer1.0.bn1, and
+  // double precision +1.2e-7. Gradients change by up to 4e-3 of their norm. PyTorch's own float32 is off by 6e-4 in the
+  // weights and by 2e-5 in the third loss.
   static const AmbiguousRelus resnet18{
       .past = {.loss = 1e-3, .tensor = 1e-2},
       .prefixes = {"conv1.", "bn1.", "layer1.", "layer2.0.conv1.", "layer2.0.bn1.", "layer2.0.downsample."}};
-  // Winograd rounds a little more: in blocks of eight channels it puts element 4,314 of layer3.1.bn1, 2.2e-6 from zero,
-  // on the other side as well.
+  // Winograd rounds a little more. In blocks of eight channels it also gives element 4,314 of layer3.1.bn1, 2.2e-6 from
+  // zero, the other sign.
   static const AmbiguousRelus resnet18_winograd{
       .past = resnet18.past,
       .prefixes = {"conv1.", "bn1.", "layer1.", "layer2.", "layer3.0.", "layer3.1.conv1.", "layer3.1.bn1."}};
-  // PyramidNet with batch 4: 8 million inputs of ReLUs, where rounding grows from 3e-7 to 3e-6. PyTorch's own float32
-  // has three of the first step on the other side (layer1.7.bn2, layer2.0.bn2, layer3.11.bn2), which moves gradients by
-  // up to 4.5e-3 of their norm, weights by 1.3e-3 and the third loss by 1.5e-4. Winograd rounds a little more: one in
-  // layer3.11.bn2 moves the gradients around it by up to 1.5e-2.
+  // PyramidNet with batch 4 has 8 million inputs of ReLUs, and rounding errors grow from 3e-7 to 3e-6. In PyTorch's own
+  // float32 three inputs of the first step have the other sign (layer1.7.bn2, layer2.0.bn2, layer3.11.bn2). That
+  // changes gradients by up to 4.5e-3 of their norm, weights by 1.3e-3 and the third loss by 1.5e-4. Winograd rounds a
+  // little more: one input in layer3.11.bn2 changes the gradients around it by up to 1.5e-2.
   static const AmbiguousRelus pyramidnet{.past = {.loss = 1e-3, .tensor = 3e-2},
                                          .prefixes = {"layer3.16.conv2.", "layer3.16.bn3.", "bn_out.", "fc_out."},
                                          .behind = true};
@@ -67,25 +68,27 @@ const AmbiguousRelus* ambiguous_relus(const std::string& trace, ops::Convolution
   return trace == "pyramidnet_momentum" ? &pyramidnet : nullptr;
 }
 
-/// How far float32 may be from the trace in what the steps have moved a parameter by, relative to that. Float32 rounds
-/// the factor by which AdamW's decay of 1e-6 a step shrinks weights, 1 - 1e-6, to within 3 % of the decay; without it
-/// weights move by 2e-3 less. An ambiguous ReLU moves some tensors by a quarter of what three steps do, direct sums as
-/// Winograd's; what hasn't moved, or moved another way, is far outside.
+/// The largest allowed difference from the trace in a parameter's movement, relative to the movement. Float32 rounds 1
+/// - 1e-6, by which AdamW's decay of 1e-6 per step multiplies weights, to within 3 % of the decay. Without decay
+/// weights move by 2e-3 less. An ambiguous ReLU changes some tensors' movement over three steps by a quarter, with
+/// direct sums as with Winograd's. A tensor that hasn't moved, or has moved in another direction, is far outside.
 double movement_bound(const std::string& trace) {
   if (trace.starts_with("lenet")) return 3e-4;
   return trace.ends_with("margin") ? 1e-2 : 0.5;
 }
 
-/// How far float32 may be from the trace in weights and running statistics after the last step. ResNet-18's margin of
-/// 2.2e-6 is over what direct sums round by, and under the 3.4e-6 that Winograd has gathered by the third step: one
-/// input of a ReLU in layer3.1.bn1 falls on the other side then, which moves weights before it by up to 1.7e-4.
+/// The largest allowed difference from the trace in weights and running statistics after the last step. ResNet-18's
+/// margin of 2.2e-6 is larger than the rounding error of direct sums, but smaller than the 3.4e-6 that Winograd has
+/// accumulated by the third step. Then one input of a ReLU in layer3.1.bn1 has the other sign, which changes the
+/// weights before it by up to 1.7e-4.
 double last_bound(const GoldenCase& c, const AmbiguousRelus* ambiguous) {
   if (ambiguous != nullptr) return ambiguous->past.tensor;
   const bool is_close = c.file == std::string("resnet18_margin") && c.convolution != ops::ConvolutionAlgorithm::direct;
   return is_close ? 4e-4 : kStrict.tensor;
 }
 
-/// PyTorch's bias of a convolution before a batch norm has a gradient that is zero but for rounding, and moves by that.
+/// Whether a parameter is PyTorch's bias of a convolution before a batch norm. Its gradient is zero except for rounding
+/// errors, by which it moves.
 bool moves_by_rounding(const json& golden, const std::string& parameter) {
   const json& gradients = golden["trace"][0]["gradients"];
   return gradients[parameter]["norm"].get<double>() < 1e-6 * norm_of_all(gradients);
@@ -96,7 +99,7 @@ std::ostream& operator<<(std::ostream& out, const GoldenCase& c) {
   return out << c.file << (c.convolution == ops::ConvolutionAlgorithm::direct ? "_direct" : "_auto");
 }
 
-/// The model of a trace, its options read as those of a configuration.
+/// The model of a trace, with its options read as a configuration's.
 models::ModelSpec model_of(const json& golden) {
   json model = golden.value("options", json::object());
   model["name"] = golden["model"];

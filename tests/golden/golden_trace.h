@@ -30,7 +30,7 @@ inline json read_golden(const std::string& name) {
   return json::parse(stream);
 }
 
-/// The model as a trace was written of it: with what is frozen, and with parameter groups.
+/// The model that a trace was made with: with its frozen parameters and its parameter groups.
 inline models::ModelSpec as_traced(models::ModelSpec spec, const json& golden) {
   std::vector<models::ParameterGroup> groups;
   const json config = {{"parameter_groups", golden.value("groups", json::array())}};
@@ -40,10 +40,10 @@ inline models::ModelSpec as_traced(models::ModelSpec spec, const json& golden) {
       models::with_frozen(std::move(spec), golden.value("freeze", std::vector<std::string>()), "golden"), groups);
 }
 
-/// How far float32 may be from the double-precision trace.
+/// How far float32 results may be from the double-precision trace.
 struct Bounds {
   double loss = 1e-5;    ///< relative
-  double tensor = 1e-4;  ///< of the tensor's norm
+  double tensor = 1e-4;  ///< relative to the tensor's norm
 };
 
 constexpr Bounds kStrict;
@@ -69,7 +69,7 @@ inline GoldenOptimizer optimizer_of(const std::string& name, const nn::Model& mo
 }
 
 /// Compares a tensor with its golden norm, first elements and products with eight fixed vectors. `bound` is relative to
-/// the tensor's norm; `noise` is what rounding leaves of values that are zero in exact arithmetic.
+/// the tensor's norm; `noise` is the rounding error of values that are zero in exact arithmetic.
 inline void expect_tensor(const json& golden, const std::vector<float>& values, double bound, double noise) {
   const double norm = golden["norm"];
   const double tolerance = bound * norm + noise;
@@ -81,20 +81,20 @@ inline void expect_tensor(const json& golden, const std::vector<float>& values, 
   for (size_t k = 0; k < golden["dots"].size(); ++k) {
     double dot = 0;
     for (size_t i = 0; i < values.size(); ++i) dot += values[i] * testing::formula_uniform(7, k, i);
-    // What is zero in exact arithmetic holds only noise, which adds up along the product.
+    // A tensor that is zero in exact arithmetic holds only noise, which adds up along the product.
     const double along = norm < 10 * noise ? noise * std::sqrt(static_cast<double>(values.size())) : 0;
     EXPECT_NEAR(dot, golden["dots"][k].get<double>(), tolerance + along) << "product " << k;
   }
 }
 
-/// Compares how far the steps have moved a parameter from where the formula puts it: nearly all of a weight is what it
-/// began as, which hides what an optimizer does. `bound` is relative to the norm of the movement.
+/// Compares how far the steps have moved a parameter from its initial values. The values themselves would hide what an
+/// optimizer does, since nearly all of a weight is its initial value. `bound` is relative to the norm of the movement.
 inline void expect_movement(const json& golden, const std::vector<double>& initial, const std::vector<float>& values,
                             double bound) {
   std::vector<double> moved(values.size());
   double square = 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    // What rounding the beginning to float32 has moved is no movement.
+    // Rounding the initial value to float32 doesn't count as movement.
     moved[i] = double{values[i]} - static_cast<float>(initial[i]);
     square += moved[i] * moved[i];
   }

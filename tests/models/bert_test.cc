@@ -85,8 +85,7 @@ TEST_F(Bert, PaddingIsReadByNoOtherToken) {
   EXPECT_EQ(logits_of(0), logits_of(25));
 }
 
-// What the last layer computes of the rows that the head reads, dropout included, is what it computes of them among
-// all.
+// The last layer computes the rows that the head reads, dropout included, as it computes them among all rows.
 TEST_F(Bert, RowsThatAreReadDontDependOnTheOthers) {
   BertOptions two_layers = kTiny;
   two_layers.layers = 2;

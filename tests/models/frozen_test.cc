@@ -1,4 +1,4 @@
-// What is frozen of a model: by which names, and where its values lie.
+// Frozen parameters of a model: the names that select them, and where their values are.
 #include "models/frozen.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST_F(Frozen, ModulesAndSingleParametersByTheirNames) {
   EXPECT_EQ(names(model->parameters()),
             (std::vector<std::string>{"conv2.weight", "conv2.bias", "fc1.weight", "fc2.weight", "fc2.bias"}));
   EXPECT_EQ(names(model->frozen_parameters()), (std::vector<std::string>{"conv1.weight", "conv1.bias", "fc1.bias"}));
-  // Nothing flat has to do with them, and every tensor begins as it does in the whole model.
+  // Flat buffers don't contain them, and every tensor has the same initial values as in the whole model.
   const auto all = placed(whole, kDigits);
   EXPECT_LT(model->weights().elements(), all->weights().elements());
   EXPECT_EQ(model->gradients().elements(), model->weights().elements());
@@ -103,7 +103,7 @@ TEST_F(Frozen, RefuseWhatTheModelDoesNotHave) {
   expect_refused(find_model("lenet"), kDigits, {"conv1", "conv"},
                  {"a.yaml:2:1: freeze: expected names of the model's parameters, or of modules in front of theirs, "
                   "got 'conv'; did you mean 'conv1'?"});
-  // Not all of a large model's names, but those that could stand at the point where the entry goes wrong.
+  // A message doesn't list all of a large model's names, only those possible at the point where the entry goes wrong.
   expect_refused(tiny_bert(), {.text = kSmallText}, {"zzzzzzzz"}, {"got 'zzzzzzzz'; known are: bert, cls"});
   expect_refused(tiny_bert(), {.text = kSmallText}, {"bert.encoder.layer.100000000"},
                  {"known are: bert.encoder.layer.0, bert.encoder.layer.1"});

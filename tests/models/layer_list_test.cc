@@ -1,4 +1,5 @@
-// Nets as configurations write them: what is read, how layers are named, and every mistake that needs no image.
+// Nets as configurations write them: how lists are read, how layers are named, and every mistake that shows without an
+// image.
 
 #include "models/layer_list.h"
 
@@ -14,7 +15,7 @@ namespace {
 using testing::expect_error;
 using Lines = std::vector<std::string>;
 
-/// The names of a list's layers, those inside residuals behind theirs.
+/// The names of a list's layers; layers inside a residual follow it.
 Lines names_in(const std::vector<LayerSpec>& layers, const std::string& prefix = "") {
   Lines names;
   for (const auto& [layer, name] : written_out(layers)) {

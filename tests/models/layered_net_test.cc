@@ -1,4 +1,4 @@
-// Nets built of lists of layers: shapes, what is computed in one pass, and every mistake that an image shows.
+// Nets built from lists of layers: shapes, layers that are computed in one pass, and every mistake that an image shows.
 
 #include "models/layered_net.h"
 
@@ -32,7 +32,7 @@ class LayeredNet : public ::testing::TestWithParam<testing::DeviceRow> {
     model->place(*device_, {.seed = 3, .weights = {}});
     return model;
   }
-  /// What the net makes of one image; not in training.
+  /// The net's outputs for one image, in evaluation.
   std::vector<float> values_of(const std::string& layers, const ModelInput& input,
                                const std::vector<float>& image) const {
     const auto model = placed(layers, input);
@@ -42,7 +42,7 @@ class LayeredNet : public ::testing::TestWithParam<testing::DeviceRow> {
         .value()
         .values();
   }
-  /// What two nets compute alike. A GPU's libraries may choose another algorithm where another layer is in the pass.
+  /// Compares what two nets compute. A GPU's libraries may choose another algorithm if another layer is in the pass.
   void expect_same(const std::vector<float>& got, const std::vector<float>& expected) const {
     if (GetParam().device.kind == DeviceKind::cpu) {
       EXPECT_EQ(got, expected);
@@ -59,8 +59,8 @@ class LayeredNet : public ::testing::TestWithParam<testing::DeviceRow> {
   std::unique_ptr<Device> device_ = GetParam().open();
 };
 
-/// Every layer there is. Layouts differ from layer to layer too: the first block's input is nhwc, its convolution's
-/// output in blocks of channels. Shapes in its comments are those of images [3, 12, 10].
+/// Every kind of layer. Layouts also differ from layer to layer: the first block's input is nhwc, its convolution's
+/// output in blocks of channels. The comments have shapes for images of [3, 12, 10].
 constexpr const char* kEveryLayer = R"(
   - batch_norm
   - conv: {channels: 20, kernel: 3, padding: 1, bias: false}  # [20, 12, 10]
@@ -121,7 +121,7 @@ TEST_P(LayeredNet, MeansOfChannelsNeedNoFlatten) {
 }
 
 TEST_P(LayeredNet, ComputesInOnePassWhatThePassMeans) {
-  // Running statistics are 0 and 1: a batch norm multiplies by s.
+  // Running statistics are 0 and 1, so a batch norm multiplies by s.
   const float s = 1 / std::sqrt(1 + 1e-5f);
   const std::vector<std::pair<const char*, std::vector<float>>> nets = {
       {"[flatten]", {-1, 2}},
@@ -154,7 +154,7 @@ TEST_P(LayeredNet, ComputesInOnePassWhatThePassMeans) {
   }
 }
 
-/// The largest of each window of [channels, side, side].
+/// The largest value of each window of [channels, side, side].
 std::vector<float> maxima_of(const std::vector<float>& images, int64_t side, int64_t kernel, int64_t stride) {
   const int64_t places = (side - kernel) / stride + 1;
   std::vector<float> maxima;
@@ -186,12 +186,12 @@ TEST_P(LayeredNet, AMaxPoolAndAReLUAreOnePassWithTheConvolutionBeforeThem) {
     int64_t kernel;
     int64_t stride;
     bool relu;
-    int stages;  ///< with the flatten
+    int stages;  ///< including the flatten
   };
   for (const Case& one :
        {Case{"max_pool: 2, ", 2, 2, false, 2}, Case{"relu, max_pool: 2, ", 2, 2, true, 2},
         Case{"max_pool: 2, relu, ", 2, 2, true, 2}, Case{"relu, max_pool: {kernel: 3, stride: 1}, ", 3, 1, true, 2},
-        // A window too large for the place of its maximum and the ReLU to share a byte.
+        // The window is too large for the place of its maximum and the ReLU to share a byte.
         Case{"relu, max_pool: 16, ", 16, 16, true, 2}, Case{"relu, relu, max_pool: 2, ", 2, 2, true, 4},
         Case{"relu, max_pool: 2, relu, ", 2, 2, true, 3}, Case{"dropout: 0.5, max_pool: 2, relu, ", 2, 2, true, 4}}) {
     SCOPED_TRACE(one.layers);
@@ -204,12 +204,12 @@ TEST_P(LayeredNet, AMaxPoolAndAReLUAreOnePassWithTheConvolutionBeforeThem) {
 }
 
 TEST_P(LayeredNet, APaddedShortcutWidensAndHalvesItsInput) {
-  // The convolution's weights are next to nothing: what is left is the shortcut.
+  // The convolution's weights are almost zero, so only the shortcut remains.
   const std::string layers =
       "[residual: {layers: [conv: {channels: 2, kernel: 3, stride: 2, padding: 1, bias: false, init: {normal: 1e-30}}],"
       " shortcut: padded}, flatten]";
   const auto values = values_of(layers, {.image = {1, 3, 3}, .classes = 8}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
-  // Windows over the edge are the means of what they hold.
+  // Windows over the edge average only the values that they contain.
   const std::vector<float> expected = {3, 4.5, 7.5, 9, 0, 0, 0, 0};
   ASSERT_EQ(values.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-6) << i;
@@ -226,7 +226,7 @@ TEST_P(LayeredNet, AReLUAtTheEndIsComputed) {
 }
 
 TEST_P(LayeredNet, ActivationsAndLayerNormFollowTheirFormulas) {
-  // Of -1 and 2 the mean is 0.5, the variance 2.25.
+  // For -1 and 2 the mean is 0.5 and the variance 2.25.
   const auto gelu = [](double x) { return x * (1 + std::erf(x / std::sqrt(2.0))) / 2; };
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   const std::vector<std::pair<const char*, std::vector<double>>> nets = {
@@ -246,12 +246,12 @@ TEST_P(LayeredNet, ActivationsAndLayerNormFollowTheirFormulas) {
   for (const auto& [layers, expected] : nets) {
     const auto values = values_of(layers, {.image = {1, 1, 2}, .classes = 2}, {-1, 2});
     ASSERT_EQ(values.size(), 2u) << layers;
-    // Under what the default epsilon changes, 2e-6.
+    // The tolerance is below the effect of the default epsilon, 2e-6.
     for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(values[i], expected[i], 1e-6) << layers;
   }
 }
 
-/// torch.nn.BatchNorm1d and 2d: of features, of images, and of both with a residual and a ReLU in their pass.
+/// torch.nn.BatchNorm1d and 2d: over features, over images, and both with a residual and a ReLU in the same pass.
 TEST_P(LayeredNet, BatchNormFollowsItsFormulaWithEpsilonAndMomentum) {
   struct Case {
     const char* layers;
@@ -316,7 +316,7 @@ TEST_P(LayeredNet, BatchNormFollowsItsFormulaWithEpsilonAndMomentum) {
   }
 }
 
-/// What the built-in models' batch norms compute with, bit for bit.
+/// The defaults are what the built-in models' batch norms compute with, bit for bit.
 TEST_P(LayeredNet, ABatchNormThatSaysWhatIsTheDefaultComputesTheSame) {
   const std::vector<float> image = testing::formula_images(1, 64);
   const auto trained = [&](const std::string& norm) {
@@ -419,15 +419,15 @@ TEST_P(LayeredNet, GradientsFlowToEveryParameter) {
   for (const Parameter* parameter : model->parameters()) {
     double own = 0;
     for (const float value : ops::reorder(parameter->gradient(), Layout::plain).values()) own += double{value} * value;
-    // A bias in front of a batch norm changes nothing; rounding may leave it a gradient, and may not.
+    // A bias before a batch norm changes nothing; rounding may or may not leave it a gradient.
     const std::string& name = parameter->name();
     const bool is_idle = (name.starts_with("residual1.") && name.ends_with("conv1.bias")) || name == "fc2.bias" ||
                          name == "residual8.fc1.bias";
     EXPECT_TRUE(own > 1e-12 || is_idle) << parameter->name();
     square += own;
   }
-  // Along the gradient, by central differences, the loss grows by its norm: over a step in which few ReLUs and maxima
-  // change sides, and which rounding of a loss of 2 hardly shows in.
+  // By central differences, the loss grows along the gradient by the gradient's norm. The step is so small that few
+  // ReLUs and maxima change sides, and so large that rounding of a loss of 2 hardly matters.
   const double norm = std::sqrt(square);
   const auto moved = [&](double distance) {
     const auto weights = model->weights().values(), gradients = model->gradients().values();
@@ -521,7 +521,7 @@ TEST_P(LayeredNet, RefusesMoreValuesThanFitAnywhere) {
                  {"(conv1): a layer makes at most 1073741824 values of a sample, got [N, 65536, 526, 526]; choose"});
 }
 
-/// With the batch's mean goes what a convolution has added to every value of a channel.
+/// Subtracting the batch's mean removes whatever a bias has added to every value of a channel.
 TEST_P(LayeredNet, ABiasBeforeABatchNormHasNoGradientInTraining) {
   const auto sum_of_magnitudes = [&](const std::string& layers, bool training) {
     const auto model = placed("[" + layers + ", flatten, linear: 10]", {.image = {1, 8, 8}});

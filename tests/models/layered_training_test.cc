@@ -1,5 +1,5 @@
-// The built-in models written out layer by layer train to the same bits: same names, same passes and, but for
-// PyramidNet, the same first values.
+// The built-in models written out layer by layer train to the same bits. Names and passes are the same and, except for
+// PyramidNet, so are the initial values.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ struct Training {
   nn::InitializationOptions initialization;
   int64_t batch = 4;
   Shape image = {1, 28, 28};
-  std::vector<nn::NamedValues> start = {};  ///< instead of the first values
+  std::vector<nn::NamedValues> start = {};  ///< used instead of the initial values
   int steps = 3;
 };
 
@@ -65,7 +65,7 @@ TEST(LayeredTraining, LeNetEndsInTheBitsOfTheBuiltInWithItsMemory) {
   const auto written_out = testing::test_device(), built_in = testing::test_device();
   expect_same(trained_on(*written_out, model_of("lenet_layers_1cpu.yaml"), training),
               trained_on(*built_in, find_model("lenet"), training));
-  // Where oneDNN has AMX the peak is in the linear layers, while the built-in one still has their input twice.
+  // Where oneDNN has AMX, the peak is in the linear layers, while the built-in model still holds their input twice.
   const int64_t peak = built_in->allocator().peak_bytes();
   EXPECT_LE(written_out->allocator().peak_bytes(), peak)
       << "pools are within convolutions, whose outputs have no memory";
@@ -78,8 +78,8 @@ TEST(LayeredTraining, ResNet18EndsInTheBitsOfTheBuiltIn) {
               trained(find_model("resnet18"), {.initialization = {.seed = 7}}));
 }
 
-/// The built-in one registers norms before convolutions, so that its parameters have other numbers and are drawn
-/// otherwise.
+/// The built-in PyramidNet registers norms before convolutions, so its parameters have other numbers and other initial
+/// values.
 TEST(LayeredTraining, PyramidNetEndsInTheBitsOfTheBuiltInFromTheSameWeights) {
   const ModelSpec built_in = model_of("pyramidnet_small_1cpu.yaml");
   const auto by_name = [](std::vector<nn::NamedValues> state) {

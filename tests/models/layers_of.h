@@ -9,7 +9,7 @@
 
 namespace dptrain::models {
 
-/// The layers that `layers: <written>` means in a file a.yaml.
+/// The layers that `layers: <written>` describes in a file a.yaml.
 inline std::vector<LayerSpec> layers_of(const std::string& written) {
   std::vector<LayerSpec> layers;
   const ConfigSession session(parse_config("layers: " + written + "\n", "a.yaml"),

@@ -1,5 +1,5 @@
-// The models by name: the state that checkpoints hold is PyTorch's, by name, shape and order, and a model begins with
-// the same values wherever it is placed.
+// The models by name: the state in checkpoints has PyTorch's names, shapes and order, and a model has the same initial
+// values wherever it is placed.
 
 #include <cmath>
 #include <map>
@@ -24,7 +24,7 @@ std::unique_ptr<nn::Model> placed(const std::string& name, Device& device,
   return model;
 }
 
-/// The images that the model's reference is made for.
+/// The image shape for which the model's reference was made.
 models::ModelInput reference_input(const std::string& name) {
   return {.image = name == "pyramidnet" ? Shape{3, 32, 32} : Shape{1, 28, 28}, .classes = 10};
 }
@@ -77,7 +77,7 @@ std::pair<double, double> moments_of(const nn::Model& model, const std::string& 
 TEST(LeNet, BeginsAsPyTorchsLayersDo) {
   const auto device = test_device();
   const auto model = placed("lenet", *device);
-  // U(-1/sqrt(fan_in), 1/sqrt(fan_in)) deviates by its bound over sqrt(3).
+  // The standard deviation of U(-1/sqrt(fan_in), 1/sqrt(fan_in)) is its bound over sqrt(3).
   for (const auto& [name, fan_in] : std::map<std::string, double>{{"conv2.weight", 20 * 25}, {"fc1.weight", 800}}) {
     const auto [mean, deviation] = moments_of(*model, name);
     const double expected = 1 / std::sqrt(3 * fan_in);

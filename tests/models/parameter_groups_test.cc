@@ -1,4 +1,4 @@
-// Which parameters a group covers, what prevails, and what is refused.
+// Which parameters a group covers, which of several groups takes precedence, and what is refused.
 #include "models/parameter_groups.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST_F(ParameterGroups, CoverNamesAndDimensionsAndTheLaterOnePrevails) {
   EXPECT_EQ(factors_of(*model), expected);
 }
 
-/// Padding included: 16 weights in a row have one group, and a model of one way to update has none.
+/// Padding counts: 16 adjacent weights belong to one group. A model whose weights are all updated alike has no groups.
 TEST_F(ParameterGroups, AreLaidOutAsTheWeightsAre) {
   const auto model = built({{.of = {"fc1"}, .learning_rate = 4}});
   model->place(*device_, {});
@@ -88,7 +88,7 @@ TEST_F(ParameterGroups, RefuseWhatTheyCannotCover) {
   };
   expect_error(ExitCode::config, {"a.yaml:9: expected at most 64 different ways to update parameters, got 65"},
                [&] { with_layers({}); });
-  // What isn't trained isn't updated in any.
+  // Frozen parameters aren't updated in any group.
   EXPECT_NO_THROW(with_layers({"fc65", "fc66", "fc67", "fc68", "fc69", "fc70", "fc71"}));
   refused({{.of = {"conv1"}, .learning_rate = 2}}, {"expected a trained parameter, got frozen ones alone"}, {"conv1"});
 }
@@ -123,7 +123,7 @@ TEST_F(ParameterGroups, RefuseWhatSaysNothing) {
   refused("{of: [], dimensions: 1, learning_rate_factor: 2}",
           {"parameter_groups[0].of: expected names of parameters or modules, got none; write for instance of: [fc]"});
   refused("{of: fc1}", {"a group changes something, expected a factor, got none"});
-  // And where a value is wrong, not that it isn't there.
+  // A wrong value is reported once, and not also as missing.
   const auto refused_once = [&](const std::string& group, std::string_view sentence) {
     try {
       groups_of_text("parameter_groups: [" + group + "]");

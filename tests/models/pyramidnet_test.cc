@@ -1,4 +1,4 @@
-// PyramidNet's widths, options and images; names and values are compared in models_test.cc and golden_test.cc.
+// PyramidNet's widths, options and images; models_test.cc and golden_test.cc compare names and values.
 
 #include "models/pyramidnet.h"
 
@@ -38,11 +38,11 @@ TEST(PyramidNet, WidensByWhatPythonRoundsTo) {
   using Widths = std::vector<int64_t>;
   EXPECT_EQ(pyramidnet_widths({.alpha = 48, .depth = 3, .blocks = 3}),
             (Widths{16, 21, 27, 32, 37, 43, 48, 53, 59, 64}));
-  // 16.5 and 18.5 become even.
+  // 16.5 and 18.5 are rounded to even.
   EXPECT_EQ(pyramidnet_widths({.alpha = 3, .depth = 2, .blocks = 2}), (Widths{16, 16, 17, 18, 18, 18, 19}));
-  // Three sixths, added up one by one, are a little over a half.
+  // Three sixths, added one by one, are slightly more than a half.
   EXPECT_EQ(pyramidnet_widths({.alpha = 1, .depth = 2, .blocks = 1}), (Widths{16, 16, 16, 17}));
-  // Fewer blocks than the depth don't come as far.
+  // With fewer blocks than the depth the last width isn't reached.
   EXPECT_EQ(pyramidnet_widths({}).size(), 52u);
   EXPECT_EQ(pyramidnet_widths({}).back(), 271);
   EXPECT_EQ(pyramidnet_widths({.alpha = 0, .blocks = 1}), (Widths{16, 16, 16, 16}));
@@ -54,7 +54,8 @@ TEST(PyramidNet, FiltersBeginByTheirFanOut) {
     double square = 0;
     for (const float value : tensor.values) square += double{value} * value;
     const double fan_out = static_cast<double>(tensor.shape[0]) * 9, count = static_cast<double>(tensor.values.size());
-    // The deviation of a sample's deviation is its own over the root of twice its size.
+    // A sample's standard deviation has a standard deviation of its own: the former over the root of twice the sample's
+    // size.
     EXPECT_NEAR(std::sqrt(square / count), std::sqrt(2 / fan_out), 4 * std::sqrt(1 / fan_out / count)) << tensor.name;
   }
 }

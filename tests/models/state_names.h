@@ -12,10 +12,10 @@
 
 namespace dptrain::testing {
 
-/// Expects that a model's state has the names, shapes and order that state_names.json has of PyTorch's `name`.
+/// Expects a model's state to have the names, shapes and order that state_names.json lists for PyTorch's model `name`.
 inline void expect_state_names(const nn::Model& model, const std::string& name) {
   std::ifstream file(source_file("tests/models/state_names.json"));
-  // The order of the file counts.
+  // ordered_json, because the order in the file matters.
   const auto expected = nlohmann::ordered_json::parse(file).at(name);
   EXPECT_EQ(model.parameter_elements(), expected["parameters"].get<int64_t>());
   const auto state = nn::state_dict(model);

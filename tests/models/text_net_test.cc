@@ -1,5 +1,5 @@
-// Nets of text as lists of layers: the small BERT written out computes what the built-in one computes, and every
-// mistake has its sentence.
+// Text nets as lists of layers: the small BERT written out computes what the built-in one computes, and every mistake
+// has its message.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using testing::expect_error;
 constexpr int64_t kSamples = 3;
 const ModelInput kText = {.text = TextSizes{.vocabulary = 4000, .sequence = 64}};
 
-/// A model on a device of its own, and samples with padding for it.
+/// A model on its own device, with padded samples for it.
 class TextNet {
  public:
   explicit TextNet(const ModelSpec& spec) : model_(spec.build({.device = *device_}, kText)) {
@@ -34,7 +34,7 @@ class TextNet {
 
   nn::Model& model() { return *model_; }
 
-  /// Logits of all tokens, then of the pairs.
+  /// The logits of all tokens, then those of the pairs.
   std::vector<std::vector<float>> evaluated() {
     Tape tape(Tape::Mode::forget);
     std::vector<std::vector<float>> values;
@@ -43,7 +43,7 @@ class TextNet {
     return values;
   }
 
-  /// The mean losses of some steps of momentum: of masked tokens, and of pairs.
+  /// The mean losses of some steps with momentum: of masked tokens, and of pairs.
   std::vector<double> trained(int steps) {
     optim::Sgd sgd(optim::FlatWeights::of(*model_), {.momentum = 0.9});
     std::vector<double> means;
@@ -101,7 +101,7 @@ class TextNet {
   std::unique_ptr<nn::Model> model_;
 };
 
-/// The built-in BERT's names of what stands at the same place of the list.
+/// The built-in BERT's names for the layers at the same place of the list.
 const std::map<std::string, std::string> kNames = {
     {"embedding1.words.weight", "bert.embeddings.word_embeddings.weight"},
     {"embedding1.segments.weight", "bert.embeddings.token_type_embeddings.weight"},
@@ -116,7 +116,7 @@ const std::map<std::string, std::string> kNames = {
     {"head1.predictions.decoder.weight", "cls.predictions.decoder.weight"},
     {"head1.next_sentence.bias", "cls.seq_relationship.bias"}};
 
-/// The small BERT built in and written out, from the same weights. Both register their layers in the same order.
+/// The small BERT, built in and written out, with the same weights. Both register their layers in the same order.
 class BertWrittenOut : public ::testing::Test {
  protected:
   BertWrittenOut() : built_in_(model_of("bert_small_1cpu.yaml")), written_out_(model_of("bert_layers_1cpu.yaml")) {
@@ -150,24 +150,25 @@ TEST_F(BertWrittenOut, MakesTheBuiltInsBits) {
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(got[i] == expected[i]) << "output " << i;
 }
 
-/// With dropout, which both number alike. Both compute only the rows that are predicted in their last layer.
+/// With dropout, which both number alike. In the last layer both compute only the rows that are predicted.
 TEST_F(BertWrittenOut, LearnsInTheBuiltInsBits) {
   const auto expected = built_in_.trained(4), got = written_out_.trained(4);
   EXPECT_EQ(got, expected);
   EXPECT_LT(got[6], 0.9 * got[0]) << "it learns";
 }
 
-/// The stages' outputs in a training step, by the rank of their shapes.
+/// The ranks of the stages' outputs in a training step.
 TEST_F(BertWrittenOut, MakesOnlyTheReadRowsFromTheLastAttentionOn) {
   std::vector<int> ranks;
   written_out_.model().watch_stages(
       [&](int, const Tensor& output, const nn::ForwardContext&) { ranks.push_back(output.shape().rank()); });
   written_out_.trained(1);
-  // Embedding, norm and dropout; four times two blocks with their norms.
+  // Embedding, norm and dropout; then four times two blocks with their norms.
   EXPECT_EQ(ranks, (std::vector<int>{3, 3, 3, 3, 3, 3, 3, 3, 3, 2, 2}));
 }
 
-/// The loss of the read rows is what the logits of all tokens make it, whichever side of a block leaves the others out.
+/// The loss of the read rows equals the loss from the logits of all tokens, whichever side of a block drops the other
+/// rows.
 TEST(TextNets, LoseNothingWithTheRowsThatAreNotRead) {
   for (const char* blocks :
        {"attention: 2", "residual: [attention: 2]", "residual: {layers: [linear: 8], shortcut: [attention: 2]}",
@@ -284,7 +285,7 @@ TEST_F(TextMistakes, WhatALayerCannotTake) {
                  "leave out shortcut: padded");
 }
 
-/// Names with dots may meet what a layer calls its own parts.
+/// A name with dots may equal the name of a layer's own parts.
 TEST_F(TextMistakes, ParametersOfOneName) {
   expect_refused(
       "[embedding: 32, attention: {heads: 4, name: layer.0}, linear: {features: 32, name: layer.0.output}, "

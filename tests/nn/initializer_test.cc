@@ -1,4 +1,4 @@
-// How parameters begin: the bounds and deviations of each initializer, and what its values depend on.
+// Initial values of parameters: the bounds and deviations of each initializer, and what the values depend on.
 
 #include "nn/initializer.h"
 
@@ -75,7 +75,7 @@ TEST(Initializer, LecunNormalGoesByFanInAndHasNoTails) {
   EXPECT_NEAR(deviation_of(values), deviation, 0.02 * deviation);
   EXPECT_LE(largest_of(values), cut * 1.000001);
   EXPECT_GT(largest_of(values), 0.99 * cut);
-  // What lies beyond is drawn again, not moved to the cut.
+  // Values beyond the cut are drawn again, not moved to the cut.
   EXPECT_LT(std::ranges::count_if(values, [&](float value) { return std::abs(value) > 0.999 * cut; }), 10);
   EXPECT_NEAR(deviation_of(nn::initial_values(lecun, {100, 300}, kRandom)), std::sqrt(1.0 / 300), 1e-3);
 }

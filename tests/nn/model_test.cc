@@ -92,7 +92,7 @@ TEST_F(Models, KeepWeightsAndGradientsInFlatBuffers) {
 }
 
 TEST_F(Models, KeepPaddingZero) {
-  // Norms of the flat buffers, and sums over ranks, count on it. Memory that comes back from another model isn't zero.
+  // Norms of the flat buffers, and sums over ranks, rely on it. Memory that another model has used isn't zero.
   {
     const auto earlier = model();
     for (const Tensor& tensor : {earlier->weights(), earlier->gradients()})
@@ -115,7 +115,7 @@ TEST_F(Models, HoldGradientsByRunsWhileTheyAreThere) {
   placed->hold_gradients_by_runs({{.first_parameter = 3, .end_parameter = count, .begin = cut, .end = end},
                                   {.first_parameter = 0, .end_parameter = 3, .begin = 0, .end = cut}});
   EXPECT_EQ(held(), 0);
-  {  // Memory that comes back isn't zero.
+  {  // Memory that was used before isn't zero.
     const Tensor before = Tensor::empty(*device_, {end});
     std::fill_n(before.data<float>(), end, 9.f);
   }
@@ -174,7 +174,7 @@ TEST_F(Models, PartsComputeWhatTheWholeDoes) {
   const auto whole = model(), first = model({}, {{0, 1}}), second = model({}, {{1, 2}});
   Tape tape(Tape::Mode::forget);
   const Variable x = tape.input(formula_tensor(*device_, {2, 16, 5, 5}, {}));
-  // Both convolutions want 16 channels.
+  // Both convolutions expect 16 channels.
   EXPECT_EQ(values_of(first->outputs(x, {.tape = tape}).front().value()),
             values_of(whole->stage(0).forward(x, {.tape = tape}).value()));
   EXPECT_EQ(values_of(second->outputs(x, {.tape = tape}).front().value()),
@@ -191,7 +191,7 @@ TEST_F(Models, APartMayLieAroundAnother) {
     for (const nn::Model::Held& held : of.held_by_range()) all.push_back({held.parameters, held.states});
     return all;
   };
-  // A convolution's weight and its norm's two parameters and two statistics; a linear layer's two.
+  // A convolution's weight with its norm's two parameters and two statistics; a linear layer's two parameters.
   EXPECT_EQ(counts(*around), (std::vector<std::array<size_t, 2>>{{3, 2}, {2, 0}}));
   EXPECT_EQ(counts(*whole), (std::vector<std::array<size_t, 2>>{{8, 4}}));
   Tape tape(Tape::Mode::forget);
@@ -210,7 +210,7 @@ TEST_F(Models, StagesAreCalledByTheirPrefixOrTheirFirstChild) {
   EXPECT_EQ(placed->stage_name(2), "weight");
 }
 
-/// Multiplies by its own weight, or by one that another stage has.
+/// Multiplies by its own weight, or by another stage's.
 class Tied final : public nn::Module {
  public:
   explicit Tied(Parameter* other = nullptr) {
@@ -304,7 +304,7 @@ TEST(NamedValues, WhatIsAbsentIsNamedBesideWhatThereIs) {
   refused({{"fc.weigth", {2}, {1, 2}}}, "did you mean 'fc.weigth'?");
   refused({{"conv1", {1}, {1}}, {"conv2", {1}, {1}}}, "it has conv1, conv2");
   refused({}, "it has no tensors");
-  // bn2.bias is one of the model's own, so it isn't what was meant.
+  // bn2.bias is one of the model's own names, so it can't be a misspelled bn1.bias.
   expect_error(ExitCode::bad_data, {"bn1.bias: expected a tensor of [1]", "it has bn2.bias"}, [] {
     nn::require_same_tensors({{"bn1.bias", {1}, {0}}, {"bn2.bias", {1}, {0}}}, {{"bn2.bias", {1}, {0}}},
                              "a.safetensors");

@@ -1,4 +1,4 @@
-// Which tensors an entry of `freeze`, `init.except` or a group of parameters names.
+// Which tensors an entry of `freeze`, `init.except` or a parameter group selects.
 #include "nn/name_cover.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(NameCover, AStarStandsForAnyCharacters) {
     EXPECT_TRUE(covers(entry, tensor)) << entry;
   for (const char* entry : {"*.bias", "*.bn", "layer2*", "*weights", "*.weight.*", "layer1*bn2", "*.bn1.weight.x"})
     EXPECT_FALSE(covers(entry, tensor)) << entry;
-  // The last piece is the end, wherever else it stands.
+  // The last piece must match at the end, even if it also occurs earlier.
   EXPECT_TRUE(covers("a*b", "ab.b"));
   EXPECT_FALSE(covers("ab*b", "ab"));
 }

@@ -1,4 +1,4 @@
-// Activations against double precision, over all that a float can be.
+// Activations against double precision, over the whole range of a float.
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ double gelu_slope(double x) { return normal_below(x) + x * std::exp(-x * x / 2) 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double silu_slope(double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); }
 
-/// From -12, where GELU is -2e-32, to 12, and the neighbourhood of zero at steps of its own size.
+/// From -12, where GELU is -2e-32, to 12, and values near zero in steps of their own magnitude.
 std::vector<float> dense() {
   std::vector<float> values = {0, 13, 100, 1e30f};
   for (int i = -60'000; i <= 60'000; ++i) values.push_back(static_cast<float>(i) * 2e-4f);
@@ -48,8 +48,8 @@ TEST_P(Activations, GeluKeepsItsDigitsInTheTails) {
   const std::vector<float> x = dense(), y = values_of(ops::activation_forward(ops::kGelu, on_device(x)));
   for (size_t i = 0; i < x.size(); ++i) {
     const double expected = gelu(x[i]);
-    // Eight units in the last place: near x = -sqrt(2) the sum 1 + erf cancels to a sixth. On the GPU the rounding of
-    // erfc's argument, a product with a rounded constant, comes to x^2 units at most.
+    // The tolerance is eight units in the last place: near x = -sqrt(2) the sum 1 + erf cancels to a sixth. On the GPU,
+    // rounding erfc's argument, a product with a rounded constant, adds up to x^2 units.
     const double of_argument = GetParam().device.kind == DeviceKind::cuda ? 0x1p-23 * x[i] * x[i] : 0;
     ASSERT_NEAR(y[i], expected, (1e-6 + of_argument) * std::abs(expected)) << "at " << x[i];
   }
@@ -63,7 +63,7 @@ TEST_P(Activations, GeluBackwardMultipliesByTheSlope) {
   for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(gradient[i], incoming[i] * gelu_slope(x[i]), 3e-7) << "at " << x[i];
 }
 
-/// Of rows that one block of threads sums and that several do, by packs of 16 bytes and by single elements.
+/// Rows that one block of threads sums and rows that several do, in packs of 16 bytes and in single elements.
 TEST_P(Activations, GeluBackwardAddsUpTheBias) {
   for (const Shape& shape : {Shape{3, 700, 24}, Shape{37, 5}, Shape{1, 1}, Shape{260, 300}, Shape{0, 4}}) {
     for (const bool accumulate : {false, true}) {
@@ -193,7 +193,7 @@ TEST_P(Activations, RefuseAGradientOfAnotherShape) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Activations, ::testing::ValuesIn(device_rows()), RowName());
 
-/// In the storage of whole blocks and of those that have lanes without a channel. GPUs have no layouts of blocks.
+/// The storage has whole blocks, or lanes without a channel. GPUs have no blocked layouts.
 TEST(ActivationsInBf16, KeepTheZeroPadding) {
   const auto device = test_device();
   for (const int64_t channels : {16, 20, 3}) {

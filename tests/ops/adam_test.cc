@@ -43,7 +43,7 @@ TEST_P(Adam, ReadsItsNumbersOnTheDevice) {
   const Tensor weights = formula_tensor(*device, {37}, {.tensor = kWeight});
   const ops::AdamMoments moments{.first = Tensor::zeros(*device, {37}), .second = Tensor::zeros(*device, {37})};
   ops::AdamOptions options = options_of(values);
-  // Halved, and given in double size.
+  // The gradients are given in double size, and the factor halves them.
   options.control.gradient_factor = tensor_of(*device, {1}, {0.5});
   if (gpu) {
     options.learning_rate = 100;
@@ -69,8 +69,8 @@ INSTANTIATE_TEST_SUITE_P(PyTorch, Adam, ::testing::ValuesIn(pytorch_cases("adam"
 
 class AdamOfParts : public ::testing::TestWithParam<DeviceRow> {};
 
-/// As ranks that each update their own range are promised (parallel/owned_range.h): whatever vectors fit the parts, and
-/// whether or not a copy in 16 bits is written.
+/// Ranks that each update their own range rely on this (parallel/owned_range.h): whatever vectors fit the parts, and
+/// whether or not a 16-bit copy is written.
 TEST_P(AdamOfParts, EndsInTheBitsOfTheWhole) {
   const auto device = GetParam().open();
   const int64_t count = 83;

@@ -1,4 +1,4 @@
-// The shortcut that widens: channels that are added, and channels that aren't.
+// The widening shortcut: channels with an addition, and channels without one.
 
 #include "ops/add_padded.h"
 
@@ -13,10 +13,10 @@ using namespace testing;
 
 struct Case {
   Shape y;
-  int64_t channels;  ///< of x
+  int64_t channels;  ///< channels of x
 };
 
-/// Channels that end within a block and with one, none that are new, and packs of neither.
+/// Channels that end within a block or with one, no new channels, and channels that don't fill packs.
 const std::vector<Case> kCases = {
     {{2, 40, 3, 5}, 20}, {{3, 32, 2, 2}, 16}, {{2, 21, 4, 1}, 17}, {{1, 5, 3, 3}, 5}, {{2, 64, 40, 30}, 48}};
 

@@ -1,4 +1,4 @@
-// Attention against double precision: softmax over the keys that there are, and dropout of the probabilities.
+// Attention against double precision: softmax over the keys that a sample has, and dropout of the probabilities.
 
 #include "ops/attention.h"
 
@@ -30,8 +30,8 @@ struct Case {
   std::string text() const { return shape().text() + " of " + std::to_string(heads) + " heads"; }
 };
 
-/// Positions of whole tiles and not, one block of queries and several; widths of whole vectors and not, and past what a
-/// GPU fuses; a sample without keys, and one with all.
+/// Positions that fill tiles and that don't, one block of queries and several; widths of whole vectors and not, and
+/// widths beyond what a GPU fuses; a sample without keys, and one with all.
 const std::vector<Case> kCases = {{2, 5, 3, 4, {}},
                                   {2, 17, 2, 32, {}, 0.3f},
                                   {3, 19, 2, 7, {19, 0, 11}, 0.5f},
@@ -48,7 +48,7 @@ const std::vector<Case> kCases = {{2, 5, 3, 4, {}},
 struct Reference {
   Doubles y, dquery, dkey, dvalue;
 
-  /// `keep`: [N, H, S, S], what dropout multiplies by.
+  /// `keep`: [N, H, S, S], the factors of dropout.
   Reference(const Case& c, const std::vector<float>& query, const std::vector<float>& key,
             const std::vector<float>& value, const std::vector<float>& incoming, const std::vector<float>& keep)
       : y(query.size()), dquery(query.size()), dkey(query.size()), dvalue(query.size()) {
@@ -93,11 +93,11 @@ struct Reference {
   }
 };
 
-/// A device and what its numbers are.
+/// A device and the type of its numbers.
 struct AttentionRow {
   DeviceRow device;
   DType dtype = DType::f32;
-  double rounding = 0;  ///< half a unit in the last place, relative, of half precision
+  double rounding = 0;  ///< half a unit in the last place of half precision, relative
 };
 
 std::ostream& operator<<(std::ostream& out, const AttentionRow& row) { return out << row.device; }
@@ -119,7 +119,7 @@ class Attention : public ::testing::TestWithParam<AttentionRow> {
             .value = drawn(c.shape(), {.tensor = 2}),
             .lengths = c.lengths.empty() ? Tensor() : labels_on(*device_, c.lengths)};
   }
-  /// Of samples from number 40 on.
+  /// Options for samples from number 40 on.
   ops::AttentionOptions options(const Case& c, int64_t first = 40) const {
     return {.heads = c.heads,
             .dropout = c.dropout,
@@ -133,8 +133,9 @@ class Attention : public ::testing::TestWithParam<AttentionRow> {
     ASSERT_EQ(values.size(), expected.size());
     double norm = 0, largest = 0;
     for (const double value : expected) norm += value * value, largest = std::max(largest, std::abs(value));
-    // A gradient may be a difference of equal sums of 64 numbers: the rounding of those remains. In half precision
-    // probabilities, their gradients and the result are rounded, and outputs, of which those gradients are made, too.
+    // A gradient may be the difference of equal sums of 64 numbers, whose rounding errors remain. In half precision,
+    // probabilities, their gradients and the result are rounded, and also the outputs, from which those gradients are
+    // computed.
     const double bound = GetParam().dtype == DType::f32 ? GetParam().device.tolerance * std::sqrt(norm) + 4e-6
                                                         : 4 * GetParam().rounding * (largest + 1);
     for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(values[i], expected[i], bound) << "element " << i;
@@ -179,7 +180,7 @@ TEST_P(Attention, DoesNotKnowTheBatch) {
     EXPECT_EQ(parts, expected);
     return;
   }
-  // Products of f32 are a library's on a GPU, which may choose another algorithm for another batch.
+  // On a GPU a library computes f32 products, and may choose another algorithm for another batch.
   expect_near(given({static_cast<int64_t>(parts.size())}, parts), Doubles(expected.begin(), expected.end()));
 }
 
@@ -201,7 +202,7 @@ TEST_P(Attention, ANaNOfAQueryIsOneInItsRow) {
     SCOPED_TRACE(std::bit_cast<uint32_t>(nan));
     ops::AttentionInputs in = inputs(c);
     std::vector<float> query = read(in.query);
-    const size_t row = 32, head = 16;  // of position 7 the second head
+    const size_t row = 32, head = 16;  // the second head of position 7
     query[7 * row + head + 5] = nan;
     in.query = given(c.shape(), query);
     const std::vector<float> y = read(ops::attention_forward(in, options(c)).y);
@@ -223,7 +224,8 @@ TEST_P(Attention, GivesTheSameBitsOnEveryRun) {
   }
 }
 
-/// Against one: what a value of ones in one column tells, a column for each of 32 keys at a time.
+/// Compares dropout with a CPU worker's. A value with ones in one column shows it, with a column for each of 32 keys at
+/// a time.
 TEST_P(Attention, DropsWhatACpuWorkerDrops) {
   const Case c{2, 71, 2, 32, {}, 0.4f};
   const auto cpu = test_device();
@@ -256,7 +258,7 @@ TEST_P(Attention, DropsWhatACpuWorkerDrops) {
   EXPECT_EQ(wrong, 0);
 }
 
-/// By what stands for the device, too, and counts its memory.
+/// A device that only counts memory follows the same rule.
 TEST_P(Attention, KeepsTheProbabilitiesOfAGpuInF32Alone) {
   const DeviceRow& row = GetParam().device;
   const bool keeps = row.device.kind == DeviceKind::cuda && device_->kind() == row.device.kind;
@@ -290,7 +292,7 @@ TEST_P(Attention, TakesNoMemoryForEachPairOfPositionsWhereItIsFused) {
                              ops::attention_backward(in, forward, x, options({1, 400, 2, 8, {}, 0.1f}));
                            })
                            .total_bytes();
-  // The output and three gradients, two numbers a row, sample numbers and epochs; rounded up.
+  // The output and three gradients, two numbers per row, sample numbers and epochs; rounded up.
   EXPECT_LT(peak - before, 5 * x.bytes() + 2 * 2 * 400 * 4 + 2048);
 }
 

@@ -1,5 +1,4 @@
-// What augmentations make of images small enough to write down, and that nothing but sample, epoch, seed and kind
-// decides what is drawn.
+// What augmentations make of images small enough to write down. Only sample, epoch, seed and kind decide the draws.
 #include "ops/augmented_image.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +25,7 @@ Augmentations list_of(const std::vector<Augmentation>& wanted, uint64_t seed = 0
   return augmentations;
 }
 
-/// An image whose pixels are 1, 2, 3, ... in the order of reading; 0 is a pixel that comes from nowhere.
+/// An augmented image whose pixels are 1, 2, 3, ... in reading order; 0 is a pixel from outside of the image.
 Pixels augmented(const Augmentations& augmentations, ImageSize size, uint32_t sample, uint32_t epoch = 1) {
   const AugmentedImage image(augmentations, size, epoch, sample);
   Pixels pixels;
@@ -35,14 +34,15 @@ Pixels augmented(const Augmentations& augmentations, ImageSize size, uint32_t sa
   return pixels;
 }
 
-/// How often each result comes in the first `samples` samples.
+/// How often each result occurs in the first `samples` samples.
 std::map<Pixels, int> results(const Augmentations& augmentations, ImageSize size, uint32_t samples) {
   std::map<Pixels, int> counts;
   for (uint32_t sample = 0; sample < samples; ++sample) ++counts[augmented(augmentations, size, sample)];
   return counts;
 }
 
-/// Of `samples` results each of `expected` comes about as often as its weight among all weights, and no other.
+/// Expects each of `expected` to occur in `samples` results about as often as its share of all weights, and no other
+/// result.
 void expect_shares(const std::map<Pixels, int>& found, const std::map<Pixels, int>& weights) {
   const auto sum = [](const std::map<Pixels, int>& counts) {
     return std::accumulate(counts.begin(), counts.end(), 0.0, [](double s, const auto& row) { return s + row.second; });
@@ -52,7 +52,7 @@ void expect_shares(const std::map<Pixels, int>& found, const std::map<Pixels, in
   for (const auto& [pixels, weight] : weights) {
     const double share = weight / all, deviation = std::sqrt(samples * share * (1 - share));
     const int count = found.contains(pixels) ? found.at(pixels) : 0;
-    // The draws are fixed; fair ones lie within four deviations but once in 16,000 times.
+    // The draws are fixed; fair ones are within four deviations except once in 16,000 times.
     EXPECT_NEAR(count, samples * share, 4 * deviation) << ::testing::PrintToString(pixels);
   }
 }
@@ -79,7 +79,7 @@ TEST(AugmentedImage, ARandomCropIsAnyWindowOfThePaddedImage) {
 }
 
 TEST(AugmentedImage, ACutoutIsCenteredAnywhereAndEndsWhereTheImageDoes) {
-  // A square of 2 pixels reaches from the one up and left of its center to the center.
+  // A square of 2 pixels reaches from the pixel up and left of its center to the center.
   expect_shares(results(list_of({cutout(2)}), {2, 3}, 2000), {{{0, 2, 3, 4, 5, 6}, 1},
                                                               {{0, 0, 3, 4, 5, 6}, 1},
                                                               {{1, 0, 0, 4, 5, 6}, 1},
@@ -94,7 +94,7 @@ TEST(AugmentedImage, ACutoutIsHalfTheShorterSideByDefault) {
 }
 
 TEST(AugmentedImage, AugmentationsAreAppliedInTheirOrder) {
-  // What one alone makes of a sample is drawn for it in any company; the hand applies one after the other.
+  // An augmentation draws the same for a sample alone and with others; the expected result applies one after the other.
   constexpr ImageSize kSize = {6, 7};
   const auto then = [](const Pixels& first, const Pixels& second) {
     Pixels pixels;
@@ -116,7 +116,7 @@ TEST(AugmentedImage, AugmentationsAreAppliedInTheirOrder) {
   EXPECT_GT(different.size(), 100u);
 }
 
-/// A window that is scaled takes means of pixels that others have moved, and others move its means.
+/// A scaled window averages pixels that earlier augmentations have moved, and later ones move its averages.
 TEST(AugmentedImage, AWindowIsScaledWhereItStandsInTheOrder) {
   constexpr ImageSize kSize = {9, 12};
   using Bytes = std::vector<uint8_t>;
@@ -160,7 +160,7 @@ TEST(AugmentedImage, DrawsFollowFromSeedEpochAndSample) {
 }
 
 TEST(AugmentedImage, DrawsArePartOfEveryResult) {
-  // Other numbers here would make every augmented training another one.
+  // Other numbers here would change every run with augmentation.
   const Augmentations all = list_of({random_crop(2), kFlip, cutout(3)});
   // clang-format off
   const std::vector<Pixels> expected = {

@@ -1,4 +1,4 @@
-// A batch whose parts lie on several devices is normalized as the whole of it is: by what each part knows, added up.
+// A batch whose parts are on several devices is normalized as a whole: from each part's sums, added up.
 
 #include "ops/batch_norm_parts.h"
 
@@ -18,11 +18,11 @@ constexpr int64_t kChannels = 20;
 
 Shape images_of(int64_t samples) { return {samples, kChannels, 3, 2}; }
 
-/// What devices do together, here one after the other on one of them.
+/// The parts of several devices' work, computed here one after the other on one device.
 class Parts {
  public:
   struct Case {
-    std::vector<int64_t> samples;  ///< of each part
+    std::vector<int64_t> samples;  ///< for each part
     double centre = 0;             ///< of x
     bool relu = false;
     bool residual = false;
@@ -58,7 +58,7 @@ class Parts {
     Tensor gamma, beta;
   };
 
-  /// Every part's backward pass; gradients of gamma and beta are those of all parts.
+  /// Every part's backward pass; the gradients of gamma and beta are those of all parts together.
   std::vector<Gradients> backward() {
     std::vector<Tensor> sums, gammas, betas;
     for (size_t p = 0; p < parts_.size(); ++p) {
@@ -83,7 +83,7 @@ class Parts {
   const ops::BatchNormTraining& pass(size_t p) const { return passes_[p]; }
   size_t size() const { return parts_.size(); }
 
-  /// Values of this part's samples among those of the whole batch.
+  /// The values of a part's samples, taken from the whole batch.
   std::vector<float> of_part(const std::vector<float>& whole, size_t p) const {
     const int64_t sample = images_of(1).elements();
     const auto from = whole.begin() + begins_[p] * sample;
@@ -127,7 +127,7 @@ class Parts {
   Tensor means_;
 };
 
-/// Within `bound` of the largest magnitude.
+/// Expects differences within `bound` times the largest magnitude.
 void expect_near(const std::vector<float>& got, const std::vector<float>& right, double bound, const char* what) {
   ASSERT_EQ(got.size(), right.size()) << what;
   double largest = 0, apart = 0;
@@ -169,7 +169,7 @@ class BatchNormParts : public ::testing::TestWithParam<DeviceRow> {
   std::unique_ptr<Device> device_ = GetParam().open();
 };
 
-// A few roundings of f32, 6e-8 each, of the sums and of what is computed from them.
+// A few rounding errors of f32, 6e-8 each, of the sums and of values computed from them.
 constexpr double kRounding = 1e-6;
 
 TEST_P(BatchNormParts, AreNormalizedAsTheWholeBatch) {
@@ -194,8 +194,9 @@ TEST_P(BatchNormParts, OfOneDeviceKnowTheSameStatistics) {
 }
 
 TEST_P(BatchNormParts, LoseNothingToALargeMean) {
-  // Deviations of about 0.6 around 1000: E[x^2] - E[x]^2 in f32 would be wrong by a tenth of the variance. Means that
-  // f32 holds to 6e-5 put y wrong by some 1e-4 of a deviation, on one device as well, and squares about them by less.
+  // With deviations of about 0.6 around 1000, E[x^2] - E[x]^2 in f32 would be wrong by a tenth of the variance. f32
+  // holds the means to 6e-5, which makes y wrong by about 1e-4 of a deviation, on one device as well; squares about the
+  // means are wrong by less.
   Parts parts(*device_, {.samples = {3, 5, 4}, .centre = 1000});
   parts.forward();
   const ops::BatchNormTraining whole = ops::batch_norm_training(parts.whole(), {});
@@ -230,7 +231,7 @@ TEST_P(BatchNormParts, WithoutAnySampleNothingIsLearned) {
 }
 
 TEST_P(BatchNormParts, OfHalfPrecisionHaveStatisticsInF32) {
-  // What both round to bf16 may differ by one unit in its last place, 2^-8.
+  // Values that both sides round to bf16 may differ by one unit in the last place, 2^-8.
   Parts parts(*device_, {.samples = {4, 0, 3},
                          .relu = true,
                          .residual = true,

@@ -55,7 +55,7 @@ TEST_P(BatchNorm, OnceMoreGivesTheSameBits) {
     for (const bool relu : {false, true}) {
       SCOPED_TRACE(std::string(layout_name(layout)) + (relu ? ", relu" : ""));
       ops::BatchNormInputs in = inputs(layout, layout);
-      in.residual = Tensor();  // with one it is refused, as below
+      in.residual = Tensor();  // evaluation with a residual is refused, as below
       ops::BatchNormOptions options = options_;
       options.relu = relu;
       ops::BatchNormTraining forward = ops::batch_norm_training(in, options);
@@ -77,7 +77,7 @@ TEST_P(BatchNorm, Evaluation) {
     const std::vector<float> before = values_of(in.running_mean);
     const Tensor y = ops::batch_norm_evaluation(in, options_);
     EXPECT_EQ(y.layout(), layout);
-    // The shift beta - mean * scale cancels what a centre far from zero adds.
+    // The shift beta - mean * scale cancels the part that a center far from zero adds.
     expect_pytorch(values_["evaluated"], y, tolerance_);
     expect_zero_padding(y);
     EXPECT_EQ(values_of(in.running_mean), before);
@@ -86,7 +86,7 @@ TEST_P(BatchNorm, Evaluation) {
 
 TEST_P(BatchNorm, Backward) {
   for (const Layout layout : GetParam().row.image_layouts) {
-    // Residual and gradient may come in another layout than x.
+    // Residual and gradient may have another layout than x.
     for (const Layout other : {layout, Layout::plain}) {
       SCOPED_TRACE(std::string(layout_name(layout)) + ", others " + std::string(layout_name(other)));
       const ops::BatchNormInputs in = inputs(layout, other);
@@ -109,7 +109,7 @@ TEST_P(BatchNorm, Backward) {
   }
 }
 
-/// What two readers of the output give back, in layouts of their own.
+/// Two readers of the output return gradients, in layouts of their own.
 TEST_P(BatchNorm, BackwardOfTwoGradientsIsThatOfTheirSum) {
   for (const Layout layout : GetParam().row.image_layouts) {
     SCOPED_TRACE(layout_name(layout));
@@ -176,8 +176,8 @@ class BatchNormWidths : public ::testing::TestWithParam<DeviceRow> {
   std::unique_ptr<Device> device_ = GetParam().open(), cpu_ = test_device();
 };
 
-/// In nhwc packs of 16 bytes begin and end in the midst of a pixel where there are no whole ones of them, and so do a
-/// CPU worker's blocks of 16 and 8 channels. Plain images are computed a channel at a time.
+/// In nhwc, packs of 16 bytes begin and end in the middle of a pixel where a pixel doesn't fill packs, and so do a CPU
+/// worker's blocks of 16 and 8 channels. Plain images are computed one channel at a time.
 TEST_P(BatchNormWidths, OfAnyChannelsAreThoseOfPlainImagesOnACpuWorker) {
   struct Case {
     int64_t channels, side, residual;
@@ -232,7 +232,7 @@ TEST_P(BatchNormWidths, OfAnyChannelsAreThoseOfPlainImagesOnACpuWorker) {
                                    sinks.gamma, sinks.beta, c.residual > 0 ? gradients.residual : gradients.x})
         results[on == cpu_.get()].push_back(ops::converted(tensor, {.dtype = DType::f32}).values());
     }
-    // Of 8 bits what is summed differs, and where a ReLU cuts.
+    // With the 8 bits of bf16, sums differ, and so does where a ReLU cuts.
     const double bound = c.dtype == DType::f32 ? 2e-5 : 2e-2;
     for (size_t r = 0; r < results[0].size(); ++r) {
       size_t apart = 0;
@@ -285,7 +285,7 @@ TEST_P(BatchNormWidths, BackwardAddsTheFirstChannelsOfAWiderGradient) {
       }
 }
 
-/// As one pass after the other does it; in blocks of channels that end within the residual's, and with them.
+/// Equal to separate passes, in blocks of channels that end within the residual's channels and with them.
 TEST_P(BatchNormWidths, AResidualOfFewerChannelsIsAddedToTheFirst) {
   for (const auto& [channels, fewer] : std::vector<std::pair<int64_t, int64_t>>{{40, 20}, {32, 16}, {21, 17}, {5, 2}})
     for (const Layout layout : GetParam().image_layouts)
@@ -312,7 +312,8 @@ TEST_P(BatchNormWidths, AResidualOfFewerChannelsIsAddedToTheFirst) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, BatchNormWidths, ::testing::ValuesIn(device_rows()), RowName());
 
-/// A plan holds what a GPU does: the gradient before the ReLU is memory of its own where others hold what came.
+/// A plan counts what a GPU holds: the gradient before the ReLU needs its own memory if other gradients share the
+/// incoming one.
 TEST(PlannedBatchNorm, TakesMemoryForAMaskedGradientThatIsShared) {
   const auto device = open_device({DeviceKind::cuda, 0}, {.counts_only = true});
   const auto images = [&] { return Tensor::zeros(*device, {4, 8, 16, 16}, {.layout = Layout::nhwc}); };

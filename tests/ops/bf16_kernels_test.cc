@@ -1,4 +1,4 @@
-// Conversions of CPU workers between bf16 and f32, for every number that bf16 has.
+// CPU workers' conversions between bf16 and f32, for every bf16 number.
 #include "ops/bf16_kernels.h"
 
 #include <gtest/gtest.h>
@@ -40,8 +40,8 @@ TEST(Bf16Kernels, EveryNumberComesBack) {
 }
 
 TEST(Bf16Kernels, WhatLiesBetweenGoesToTheNearestAndFromTheMiddleToTheEven) {
-  // Of each pair of neighbours, subnormal ones and the largest number with infinity included, the middle and the floats
-  // beside it.
+  // The middle of each pair of neighbors and the floats beside it, including subnormal numbers, and the largest number
+  // with infinity.
   std::vector<float> between;
   for (uint32_t lower = 0; lower < kInfinity; ++lower) {
     const uint32_t middle = lower << 16 | 0x8000;

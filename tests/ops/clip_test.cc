@@ -1,4 +1,4 @@
-// The norm of gradients is brought down as PyTorch's clip_grad_norm_ does it, in the update that reads the factor.
+// The norm of gradients is limited as by PyTorch's clip_grad_norm_, in the update that reads the factor.
 
 #include "ops/clip.h"
 
@@ -25,7 +25,7 @@ TEST_P(Clip, UpdatesByTheClippedGradient) {
   const auto device = GetParam().row.open();
   const int64_t elements = values["elements"];
   const Tensor gradients = formula_tensor(*device, {elements}, {.tensor = kOutputGradient});
-  // From zero, a step of rate -1 leaves the gradient that it was given.
+  // From zero, a step with learning rate -1 leaves the gradient that it was given.
   const Tensor weights = Tensor::zeros(*device, {elements});
   ops::sgd_step(weights, gradients, {},
                 {.learning_rate = -1, .control = {.gradient_factor = factor_of(gradients, values["most"])}});
@@ -38,7 +38,7 @@ TEST_P(Clip, CountsAFactorThatGradientsHaveAlready) {
   const Tensor gradients = formula_tensor(*device, {values["elements"]}, {.tensor = kOutputGradient});
   const double most = values["most"];
   const float alone = factor_of(gradients, most).values()[0];
-  // Gradients that are to be a quarter of what they are, held to a quarter of the norm.
+  // A factor of a quarter on the gradients, and a limit of a quarter of the norm.
   const float quarter = factor_of(gradients, most / 4, tensor_of(*device, {1}, {0.25f})).values()[0];
   EXPECT_NEAR(quarter, alone / 4, 1e-5 * alone);
 }

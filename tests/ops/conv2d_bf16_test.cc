@@ -1,5 +1,5 @@
-// Convolutions of bf16 on a CPU worker, by the unit for it where the machine has one, against sums in double of the
-// same operands. ctest runs this again without one.
+// Convolutions of bf16 on a CPU worker, by the matrix unit where the machine has one, against sums of the same operands
+// in double. ctest runs this again without the unit.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ struct Convolution {
   }
 };
 
-/// Right values, and the sum of each one's terms' magnitudes, which the rounding of sums in f32 is relative to.
+/// Right values, and for each the sum of its terms' magnitudes, which the rounding of sums in f32 is relative to.
 struct Sums {
   explicit Sums(int64_t count) : values(static_cast<size_t>(count)), magnitudes(static_cast<size_t>(count)) {}
   void add(size_t at, double term) {
@@ -43,7 +43,7 @@ struct Sums {
 
 class Conv2dBf16 : public ::testing::TestWithParam<Convolution> {
  protected:
-  /// Half a unit in the last of 8 places, and what sums of some thousand terms in f32 lose.
+  /// Half a unit in the last of 8 places, and the error of sums of about a thousand terms in f32.
   static constexpr double kRounding = 0x1p-8, kSums = 0x1p-19;
 
   Tensor tensor(const Shape& shape, uint64_t number, Layout layout) const {
@@ -60,7 +60,7 @@ class Conv2dBf16 : public ::testing::TestWithParam<Convolution> {
   Tensor bias() const { return tensor({c_.weight[0]}, 3, Layout::plain); }
   Tensor incoming(Layout layout) const { return tensor(c_.y(), 4, layout); }
 
-  /// Calls body(x, weight, y) with the elements of all that are multiplied with each other.
+  /// Calls body(x, weight, y) with the offsets of all pairs that are multiplied, and of their output.
   template <class Body>
   void for_each_term(const Body& body) const {
     const Shape &x = c_.x, &w = c_.weight, y = c_.y();
@@ -81,7 +81,7 @@ class Conv2dBf16 : public ::testing::TestWithParam<Convolution> {
   }
 
   static void expect_near(const Tensor& got, const Sums& right, double rounding, bool relu = false) {
-    // What isn't the tensor's is zero in any layout.
+    // Elements of the storage beyond the tensor are zero in any layout.
     const Tensor stored = ops::converted(got, {.dtype = DType::f32, .layout = got.layout()});
     const Tensor plain = ops::reorder(stored, Layout::plain);
     EXPECT_EQ(stored_values(stored), stored_values(ops::reorder(plain, got.layout())));
@@ -160,7 +160,7 @@ TEST_P(Conv2dBf16, BackwardWeights) {
   }
 }
 
-// A few threads have groups of images each, more of them share every group.
+// A few threads have groups of images each; more threads share every group.
 TEST(Conv2dBf16Threads, GradientsOfWeightsHaveTheBitsOfOneThread) {
   if (cpu_bf16_unit() == Bf16Unit::none) GTEST_SKIP() << "no unit for bf16: no tiles";
   const auto gradients_by = [](int threads, bool accumulate) {
@@ -196,20 +196,19 @@ TEST(Conv2dBf16Memory, AStemTakesNoMoreForMoreImages) {
       ops::conv2d_backward_weights(x, y, {.weight = weight_gradient, .bias = {}}, options);
     })[MemoryPurpose::workspace];
   };
-  // Copies of the operands in f32, where there is no AMX, are 20 bytes for each output.
+  // Without AMX, f32 copies of the operands take 20 bytes for each output.
   EXPECT_LT(workspace(64), workspace(8) + 56 * 64 * 64 * 24);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Conv2dBf16,
     ::testing::Values(
-        // Channels that fill blocks of 16 and 32, and that don't; images that end inside and at the end of 32
-        // positions.
+        // Channels that fill blocks of 16 and 32, and that don't; images that end within 32 positions and at their end.
         Convolution{{3, 16, 7, 7}, {16, 16, 3, 3}, 1, 1}, Convolution{{1, 64, 8, 8}, {64, 64, 3, 3}, 1, 1},
         Convolution{{3, 37, 5, 9}, {64, 37, 3, 3}, 1, 1}, Convolution{{2, 64, 4, 4}, {37, 64, 3, 3}, 1, 1},
         Convolution{{3, 20, 12, 12}, {50, 20, 5, 5}, 1, 0}, Convolution{{3, 37, 6, 5}, {48, 37, 5, 5}, 1, 2},
         Convolution{{1, 48, 4, 6}, {20, 48, 3, 3}, 1, 0}, Convolution{{3, 20, 5, 5}, {16, 20, 3, 3}, 1, 2},
-        // Strides, in images of even and odd sizes, and pixels that no output reads.
+        // Strides, in images of even and odd sizes, with pixels that no output reads.
         Convolution{{3, 64, 8, 8}, {64, 64, 3, 3}, 2, 1}, Convolution{{3, 16, 7, 9}, {37, 16, 3, 3}, 2, 1},
         Convolution{{3, 64, 8, 7}, {48, 64, 1, 1}, 2, 0}, Convolution{{1, 37, 7, 8}, {16, 37, 5, 5}, 2, 2},
         Convolution{{2, 20, 11, 10}, {20, 20, 3, 3}, 3, 0}, Convolution{{3, 16, 1, 2}, {16, 16, 3, 3}, 2, 1},
@@ -219,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(
         Convolution{{3, 1, 9, 8}, {64, 1, 3, 3}, 1, 1}, Convolution{{3, 3, 8, 9}, {16, 3, 3, 3}, 1, 1},
         Convolution{{3, 1, 12, 12}, {20, 1, 5, 5}, 1, 0}, Convolution{{1, 3, 9, 9}, {37, 3, 3, 3}, 2, 1},
         Convolution{{2, 3, 9, 9}, {16, 3, 5, 5}, 2, 2}, Convolution{{2, 2, 2, 3}, {16, 2, 3, 3}, 2, 2},
-        // More images than are packed at once, the last of them fewer.
+        // More images than are packed at once; the last pack has fewer.
         Convolution{{15, 16, 12, 12}, {16, 16, 3, 3}, 1, 1}, Convolution{{39, 16, 30, 30}, {16, 16, 3, 3}, 1, 1}));
 
 }  // namespace conv2d_bf16_test

@@ -1,5 +1,5 @@
-// A convolution and the max pool behind it as one operator, against the two apart: whole numbers, so that sums in
-// another order are equal too.
+// A convolution and its max pool as one operator, against the two as separate operators. The numbers are whole, so that
+// sums in another order are equal too.
 
 #include "ops/conv2d_max_pool.h"
 
@@ -48,7 +48,7 @@ class Conv2dMaxPool : public ::testing::TestWithParam<PooledConvolution> {
   }
   Tensor convolved() { return ops::conv2d_forward(x_, weight_, bias_, options(false).convolution); }
   ops::Pool2dResult apart(bool relu) { return ops::pool2d_forward(convolved(), ops::Pooling::max, options(relu).pool); }
-  /// The gradient of the convolution's outputs.
+  /// The gradient of the convolution's outputs, computed separately.
   Tensor gradient_apart(const ops::Pool2dResult& result, const Tensor& incoming, bool relu) {
     return ops::pool2d_backward(convolved(), result.workspace, incoming, ops::Pooling::max, options(relu).pool);
   }
@@ -64,12 +64,12 @@ class Conv2dMaxPool : public ::testing::TestWithParam<PooledConvolution> {
   const Shape kWeight = {GetParam().outputs, GetParam().channels, GetParam().window_height, GetParam().window_width};
   Tensor x_ = whole(kX, 1, 0, Layout::nhwc);
   Tensor weight_ = whole(kWeight, 2);
-  // Mostly negative sums, so that whole windows are cut.
+  // Sums are mostly negative, so that whole windows are cut.
   Tensor bias_ = whole({kWeight[0]}, 3, -20);
 };
 
 TEST_P(Conv2dMaxPool, ForwardHasTheBitsOfTheTwoApart) {
-  // Of numbers that round.
+  // Numbers that round.
   x_ = formula_tensor(*device_, kX, {.tensor = 1}, Layout::nhwc);
   weight_ = formula_tensor(*device_, kWeight, {.tensor = 2});
   for (const bool relu : {false, true})
@@ -86,7 +86,7 @@ TEST_P(Conv2dMaxPool, ForwardHasTheBitsOfTheTwoApart) {
 TEST_P(Conv2dMaxPool, BackwardData) {
   for (const bool relu : {false, true}) {
     const ops::Pool2dResult result = apart(relu);
-    // The gradient may come in any layout: that of a flatten is plain.
+    // The gradient may have any layout: a flatten's is plain.
     for (const Layout layout : {Layout::plain, Layout::nhwc}) {
       const Tensor incoming = whole(result.y.shape(), 4, 0, layout);
       const Tensor gradient = ops::conv2d_max_pool_backward_data(
@@ -113,7 +113,7 @@ TEST_P(Conv2dMaxPool, BackwardWeights) {
     }
 }
 
-/// Of bf16 each result is that of the same numbers in f32, rounded.
+/// In bf16 each result is that of the same numbers in f32, rounded.
 TEST_P(Conv2dMaxPool, OfBf16IsThatOfF32Rounded) {
   const auto in = [](const Tensor& tensor, DType dtype) {
     return ops::converted(tensor, {.dtype = dtype, .layout = tensor.layout()});
@@ -144,7 +144,7 @@ TEST_P(Conv2dMaxPool, OfBf16IsThatOfF32Rounded) {
   EXPECT_EQ(values_of(together.bias), values_of(apart.bias));
 }
 
-/// The last sample alone against the same one among all, on one thread and on two.
+/// The last sample alone equals the same sample in the batch, on one thread and on two.
 TEST_P(Conv2dMaxPool, ASamplesBitsAreItsOwn) {
   x_ = formula_tensor(*device_, kX, {.tensor = 1}, Layout::nhwc);
   weight_ = formula_tensor(*device_, kWeight, {.tensor = 2});
@@ -166,9 +166,9 @@ TEST_P(Conv2dMaxPool, ASamplesBitsAreItsOwn) {
   EXPECT_EQ(last_of(gradient(x_, all, incoming)), values_of(gradient(alone(x_), one, alone(incoming))));
 }
 
-// LeNet's two, with samples that fill two vectors, three and a part, and one lane; then windows that are no squares,
-// rows and columns that no window of the pool takes in, padding wider than half of a window, one maximum an image, and
-// rows of a window of more vectors than a tile has.
+// LeNet's two convolutions, with samples that fill two vectors, three and a part, and one lane. Then windows that
+// aren't square, rows and columns that no pool window covers, padding wider than half of a window, one maximum per
+// image, and window rows of more vectors than a tile has.
 INSTANTIATE_TEST_SUITE_P(Shapes, Conv2dMaxPool,
                          ::testing::Values(PooledConvolution{33, 1, 20, 28, 28, 5, 5, 0, 2},
                                            PooledConvolution{37, 20, 50, 12, 12, 5, 5, 0, 2},

@@ -1,5 +1,5 @@
-// Convolutions with a sample a lane against oneDNN's: shapes whose channels don't fill vectors, few and many samples,
-// and the same bits for a sample whatever shares its call.
+// Convolutions with one sample per lane against oneDNN's: shapes whose channels don't fill vectors, and few and many
+// samples. A sample has the same bits whatever else is in its call.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -100,7 +100,7 @@ TEST_P(BySamples, BackwardWeights) {
   }
 }
 
-/// The last sample alone, in a vector of its own, against the same one among all.
+/// The last sample alone, in a vector of its own, equals the same sample in the batch.
 TEST_P(BySamples, ASamplesBitsAreItsOwn) {
   const auto last_of = [](const Tensor& images) {
     const std::vector<float> values = values_of(images);
@@ -116,7 +116,7 @@ TEST_P(BySamples, ASamplesBitsAreItsOwn) {
             values_of(ops::conv2d_backward_data(alone(x_), weight_, alone(incoming_), options)));
 }
 
-/// Of one sample, and not of those in the other lanes of its vectors.
+/// A NaN of one sample doesn't reach the samples in the other lanes of its vectors.
 TEST_P(BySamples, ANanStaysInItsSample) {
   if (kX[0] < 2) GTEST_SKIP() << "one sample";
   std::vector<float> values = values_of(x_);
@@ -132,8 +132,8 @@ TEST_P(BySamples, ANanStaysInItsSample) {
             std::vector<float>(clean.begin() + static_cast<int64_t>(of_y), clean.end()));
 }
 
-// LeNet's second one, with samples that fill two vectors, three and a part, and one lane; then windows that are no
-// squares, padding wider than half of them, images as large as a window, and rows of a window shorter than a vector.
+// LeNet's second convolution, with samples that fill two vectors, three and a part, and one lane. Then windows that
+// aren't square, padding wider than half of them, images as large as a window, and window rows shorter than a vector.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, BySamples,
     ::testing::Values(Convolution{64, 20, 50, 12, 12, 5, 5, 0}, Convolution{37, 20, 50, 12, 12, 5, 5, 0},

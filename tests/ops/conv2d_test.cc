@@ -151,16 +151,16 @@ TEST(Conv2dRefuses, WhatDoesNotFit) {
 
 TEST(Conv2dLayouts, AvoidWastedLanes) {
   const auto device = test_device();
-  // Blocks where they fill, whatever their width; images of up to three channels feed blocks directly.
+  // Blocked layouts where channels fill blocks of either width; images of up to three channels feed blocks directly.
   for (const auto& [in, out] : {std::pair(16, 16), std::pair(64, 64), std::pair(1, 16), std::pair(3, 64)})
     for (const int64_t window : {1, 3, 5})
       EXPECT_GT(layout_block(ops::conv2d_output_layout(*device, {out, in, window, window})), 1) << in << " to " << out;
-  // Of 16 lanes 11 empty, of 8 lanes 3 or more.
+  // 11 of 16 lanes would be empty, or 3 and more of 8.
   for (const int64_t window : {1, 3, 5}) {
     EXPECT_EQ(ops::conv2d_output_layout(*device, {5, 16, window, window}), Layout::nhwc);
     EXPECT_EQ(ops::conv2d_output_layout(*device, {16, 5, window, window}), Layout::nhwc);
   }
-  // Of two blocks of 16 lanes 12 empty, of three of 8 lanes 4: Winograd's windows fill the latter.
+  // 12 lanes of two blocks of 16 would be empty, or 4 of three blocks of 8; Winograd's windows fill the latter.
   EXPECT_EQ(ops::conv2d_output_layout(*device, {20, 20, 5, 5}), Layout::nhwc);
   EXPECT_EQ(ops::conv2d_output_layout(*device, {20, 20, 3, 3}),
             cpu_isa() == CpuIsa::avx512 ? Layout::nhwc : Layout::nchw8c);
@@ -174,10 +174,10 @@ double seconds_of_this_thread() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// The library has kernels for some layouts alone, and for others loops without vectors: 50 times as long as the
-/// forward pass took the weights' gradient of grey images where a CPU has no AVX-512.
+/// The library has kernels for some layouts only, and scalar loops for others. Without AVX-512 the weights' gradient of
+/// gray images then took 50 times as long as the forward pass.
 TEST(Conv2dOfFewChannels, GradientOfTheWeightsTakesNoScalarLoops) {
-  // By one thread's own time: two would wait for each other where other tests have the cores.
+  // Measures one thread's own time: two threads would wait for each other if other tests use the cores.
   const auto device = test_device(/*threads=*/1);
   for (const int64_t channels : {1, 2, 3}) {
     const Tensor x = formula_tensor(*device, {16, channels, 28, 28}, {.tensor = kX}),

@@ -1,5 +1,5 @@
-// What Winograd's convolutions compute comes from the numbers that it is made of: not from other images or channels
-// that lie in the same tiles and vectors, nor from what was in memory before. A NaN there would show.
+// Winograd's convolutions compute from their own operands alone: not from other images or channels in the same tiles
+// and vectors, nor from earlier contents of memory. A NaN there would show.
 
 #include <gtest/gtest.h>
 
@@ -17,10 +17,10 @@ namespace conv2d_winograd_nan_test {
 using namespace testing;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-/// Neither channels fill their last block, and all images' tiles are multiplied at once.
+/// Neither number of channels fills its last block, and the tiles of all images are multiplied at once.
 constexpr int64_t kImages = 3, kIn = 28, kOut = 45, kHeight = 7, kWidth = 6, kTaps = 9;
 
-/// Formula values, of which those at `nans` are NaN.
+/// Formula values with NaN at the positions in `nans`.
 struct Values {
   Shape shape;
   uint64_t number;
@@ -45,7 +45,7 @@ class WinogradNaN : public ::testing::TestWithParam<DeviceRow> {
   struct Results {
     Tensor y, of_x, of_weight, of_bias;
   };
-  /// All passes, with NaN at these places.
+  /// The results of all passes, with NaN at these positions.
   struct Nans {
     std::vector<int64_t> x, weight, dy;
   };
@@ -65,7 +65,7 @@ class WinogradNaN : public ::testing::TestWithParam<DeviceRow> {
     return results;
   }
 
-  /// `is_hit`: of [outer, inner, rest], the parts which have a NaN; all others have the bits of `clean`.
+  /// `is_hit` says which parts of [outer, inner, rest] have a NaN; all others must have the bits of `clean`.
   template <class IsHit>
   static void expect_nan_only(const Tensor& hit, const Tensor& clean, int64_t inner, int64_t rest,
                               const IsHit& is_hit) {

@@ -1,5 +1,5 @@
-// Winograd's convolutions against the direct algorithm: many shapes, the same bits for a sample whatever shares its
-// call, and little memory.
+// Winograd's convolutions against the direct algorithm: many shapes, and little memory. A sample has the same bits
+// whatever else is in its call.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,10 +19,10 @@ namespace conv2d_winograd_test {
 using namespace testing;
 using ops::ConvolutionAlgorithm;
 
-/// Channels that don't fill their last block, an odd count of blocks, and images that end within a square.
+/// Channels that don't fill their last block, an odd number of blocks, and images that end within a square.
 const Shape kX = {3, 300, 5, 6}, kWeight = {890, 300, 3, 3}, kY = {3, 890, 5, 6};
 
-/// By default within what the transforms of F(4x4, 3x3) round, relative to the norm.
+/// Expects equality within `bound`, relative to the norm; the default is the rounding of the transforms of F(4x4, 3x3).
 void expect_alike(const Tensor& winograd, const Tensor& direct, double bound = 3e-6) {
   const std::vector<float> w = values_of(winograd), d = values_of(direct);
   ASSERT_EQ(w.size(), d.size());
@@ -111,7 +111,7 @@ TEST_F(Winograd, InBf16IsRoundedOnce) {
 }
 
 TEST_F(Winograd, TakeLittleWorkspace) {
-  // All weights of 512 x 512 channels transformed are 38 MB.
+  // The transformed weights of 512 x 512 channels would take 38 MB.
   constexpr int64_t kMost = int64_t{16} << 20;
   const Layout layout = ops::conv2d_output_layout(*device_, {512, 512, 3, 3});
   const Tensor images = formula_tensor(*device_, {4, 512, 4, 4}, {.tensor = 1}, layout);
@@ -193,8 +193,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WinogradShapes,
                                                               Images{70, 128, 96, 4, 4, 1})),
                          name_of);
 
-/// A sample's outputs and gradients don't depend on what else is in the batch, nor on the threads: neither where a
-/// large batch's weights are transformed once, nor where they are too many for that.
+/// A sample's outputs and gradients depend neither on the rest of the batch nor on the threads: both where a large
+/// batch's weights are transformed once, and where they are too many for that.
 TEST(WinogradBits, AreASamplesOwn) {
   for (const Shape& shape : {Shape{144, 150, 3, 3}, Shape{300, 200, 3, 3}}) {
     const int64_t in = shape[1], out = shape[0];

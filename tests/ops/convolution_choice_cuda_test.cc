@@ -1,5 +1,4 @@
-// Which of several ways to compute a convolution a GPU takes, and that Winograd's compute the same in one go and in
-// parts.
+// How a GPU chooses a way to compute a convolution. Winograd's ways compute the same in one go and in parts.
 
 #include "ops/convolution_choice_cuda.h"
 
@@ -25,7 +24,7 @@ using namespace std::chrono_literals;
 using namespace testing;
 using By = ConvolutionChoice::By;
 
-/// Does nothing for a while, on the GPU's stream, or refuses.
+/// A plan that idles for a while on the GPU's stream, or refuses to run.
 class IdlePlan final : public ConvolutionPlan {
  public:
   struct Form {
@@ -62,7 +61,7 @@ class CudaConvolutionChoice : public ::testing::Test {
     if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
     open();
   }
-  /// A device that has taken no memory for choices before.
+  /// Opens a device that has no memory for choices yet.
   void open() {
     if (device_ != nullptr) device_->synchronize();
     choice_ = nullptr;
@@ -83,12 +82,12 @@ class CudaConvolutionChoice : public ::testing::Test {
   }
   ConvolutionChoice& choice(By by, std::initializer_list<IdlePlan::Form> forms, const std::string& refusal = "",
                             const std::function<ConvolutionChoice::Plans()>& others = {}) {
-    device_->synchronize();  // before the plans of another choice go
+    device_->synchronize();  // the plans of an earlier choice are about to be deleted
     choice_ = std::make_unique<ConvolutionChoice>(by, plans_of(forms), refusal, others);
     return *choice_;
   }
 
-  /// Whether a choice by time ever is this one: on a busy machine a sleep takes longer now and then.
+  /// Whether some choice by time is this plan: on a busy machine a sleep sometimes takes longer.
   bool chooses(std::string_view name, std::initializer_list<IdlePlan::Form> forms) {
     for (int attempt = 0; attempt < 9; ++attempt) {
       ConvolutionChoice& chosen = choice(By::time, forms);
@@ -134,7 +133,7 @@ TEST_F(CudaConvolutionChoice, WhatHasNoMemoryIsLeftOutUnlessRunsMustBeRepeatable
 
 TEST_F(CudaConvolutionChoice, RecordedWorkKeepsNoWorkspaceThatWasOnlyTried) {
   constexpr int64_t kLarge = int64_t{64} << 20;
-  // On a busy machine the large one may be chosen, and its workspace kept.
+  // On a busy machine the large plan may be chosen, and its workspace kept.
   for (int attempt = 0; attempt < 9; ++attempt) {
     open();
     CachingAllocator& allocator = device_->allocator();
@@ -166,8 +165,8 @@ TEST_F(CudaConvolutionChoice, SaysWhyNothingWorks) {
   EXPECT_EQ(later.refusal(), "once refuses");
 }
 
-/// Images of which a cache holds a half, transformed. Their parts differ in size, and the sums over a part's tiles,
-/// too: eight don't divide their number.
+/// A cache holds half of these transformed images. Their parts differ in size, and so do the sums over a part's tiles:
+/// eight doesn't divide their number.
 const Shape kX = {53, 17, 57, 58}, kWeight = {20, 17, 3, 3}, kY = {53, 20, 57, 58};
 
 ConvolutionProblem problem(ConvolutionPass pass) {
@@ -200,7 +199,7 @@ TEST_F(CudaConvolutionChoice, WinogradsPartsComputeTheSame) {
       distance += std::pow(double{results[0][i]} - results[1][i], 2);
       norm += std::pow(double{results[0][i]}, 2);
     }
-    // Of images each sum is the same; the gradient of weights adds its parts in another order.
+    // Sums of images are the same; the gradient of weights adds its parts in another order.
     if (pass == ConvolutionPass::weight_gradient)
       EXPECT_LE(std::sqrt(distance), 1e-5 * std::sqrt(norm));
     else
@@ -246,7 +245,7 @@ TEST_F(CudaConvolutionChoice, OthersAreAskedForOnceWhereNoCandidateRuns) {
   EXPECT_EQ(none.refusal(), "last refuses");
 }
 
-/// A fused plan that refuses while a step is recorded leaves the choice of another one to the recording.
+/// If a fused plan refuses while a step is recorded, the recording chooses another one.
 TEST_F(CudaConvolutionChoice, WhatIsRecordedIsChosenInOrder) {
   ConvolutionChoice& chosen = choice(By::time, {{.name = "refused", .refused_run = 0}, {"slow", 5ms}, {"fast", 0ms}});
   const auto work = device_->record([&] { EXPECT_TRUE(chosen.run(operands_)); });

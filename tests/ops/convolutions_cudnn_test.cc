@@ -1,5 +1,5 @@
-// cuDNN has algorithms for every convolution of the models on an H200, in every precision: asked of its heuristics,
-// which need no GPU. That they compute what they should is for a GPU to show.
+// cuDNN has algorithms for every convolution of the models on an H200, in every precision, according to its heuristics,
+// which need no GPU. Only a GPU can show that they compute correctly.
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 namespace dptrain::ops::cuda {
 namespace convolutions_cudnn_test {
 
-/// One convolution of LeNet or ResNet-18 on images of 28 x 28, of PyramidNet on images of 32 x 32, or of
-/// conv2d_test.cc and half_precision_test.cc.
+/// One convolution of LeNet or ResNet-18 on images of 28 x 28, of PyramidNet on images of 32 x 32, or of conv2d_test.cc
+/// and half_precision_test.cc.
 struct Layer {
   int64_t batch, in, side, out, kernel, stride, padding;
   bool bias, relu;
@@ -73,7 +73,7 @@ TEST_P(CudaConvolutionPlans, ExistForEveryLayerOfTheModels) {
     }
 }
 
-/// Its channels are odd in number, for which tensor cores want padded copies in their workspace.
+/// Its numbers of channels are odd, so tensor cores need padded copies in their workspace.
 TEST(CudaConvolutionPlansOfPyramidNet, HaveTensorCoresIn16Bits) {
   constexpr int64_t kBlocks = 17, kStages = 3, kGrowth = 5;  // alpha 270
   const std::string gpu = h200();

@@ -1,4 +1,4 @@
-// Softmax and cross-entropy against PyTorch, and what they make of logits that overflow an exponential.
+// Softmax and cross-entropy against PyTorch, and their results for logits that overflow an exponential.
 
 #include "ops/cross_entropy.h"
 
@@ -39,7 +39,7 @@ TEST_P(CrossEntropy, LossesAreDoubles) {
   ASSERT_EQ(losses.dtype(), DType::f64);
   const auto expected = values_["losses"]["values"].get<std::vector<double>>();
   ASSERT_EQ(losses.elements(), static_cast<int64_t>(expected.size()));
-  // Eight digits are stored; the computation has all of them.
+  // Eight digits are stored; they were computed with full precision.
   for (size_t n = 0; n < expected.size(); ++n)
     EXPECT_NEAR(stored_values<double>(losses)[n], expected[n], 1e-7 * std::abs(expected[n]));
 }
@@ -98,7 +98,7 @@ TEST_P(CrossEntropyOnDevice, KeepsDigitsOfALossNearZero) {
 TEST_P(CrossEntropyOnDevice, TheFirstOfEqualLogitsCounts) {
   const Tensor logits = tensor_of(*device_, {3, 3}, {1, 1, 0, 1, 1, 0, 0, 2, 2});
   EXPECT_EQ(integers_of(ops::correct_samples(logits, labels_on(*device_, {0, 1, 1}))), (std::vector<int32_t>{1, 0, 1}));
-  // Of a vocabulary, whose classes several warps of a GPU divide.
+  // The classes of a vocabulary, which several warps of a GPU share.
   constexpr size_t kClasses = 1500;
   std::vector<float> values(3 * kClasses, 0.5f);
   for (const size_t k : {size_t{1499}, size_t{300}, size_t{41}}) values[kClasses + k] = values[2 * kClasses + k] = 2;
@@ -110,7 +110,7 @@ TEST_P(CrossEntropyOnDevice, TheFirstOfEqualLogitsCounts) {
 TEST_P(CrossEntropyOnDevice, IgnoresSamplesOfNegativeLabels) {
   const std::vector<float> values = Formula{.scale = 3}.values(4 * 7);
   const Tensor logits = tensor_of(*device_, {4, 7}, values), labels = labels_on(*device_, {2, -100, 0, -1});
-  // As if they weren't there: the others alone, in the rows of a batch of two.
+  // As without these rows: the others alone, in the rows of a batch of two.
   std::vector<float> others(values.begin(), values.begin() + 7);
   others.insert(others.end(), values.begin() + 14, values.begin() + 21);
   const Tensor fewer = tensor_of(*device_, {2, 7}, others), their_labels = labels_on(*device_, {2, 0});

@@ -1,4 +1,4 @@
-// A device that is told to be late is, and what it is given after waits.
+// A device that is told to be late is late, and later work waits.
 
 #include "ops/delay.h"
 
@@ -30,7 +30,7 @@ class Delay : public ::testing::TestWithParam<DeviceRow> {
 };
 
 TEST_P(Delay, IsAsLongAsItSays) {
-  seconds_of(0);  // loads what there is to load
+  seconds_of(0);  // loads the kernel
   EXPECT_GE(seconds_of(50'000'000), 0.05);
   EXPECT_GE(seconds_of(1'000'000), 0.001);
 }

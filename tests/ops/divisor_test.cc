@@ -15,7 +15,7 @@ void expect_quotients(I by) {
   EXPECT_EQ(divisor.by(), by);
   const I most = std::numeric_limits<I>::max();
   const auto expect = [&](I number) { EXPECT_EQ(divisor.quotient(number), number / by) << number << " / " << by; };
-  // Where a quotient changes, and at both ends.
+  // Values where a quotient changes, and both ends of the range.
   for (I k = 0; k < 40; ++k) {
     expect(k);
     expect(most - k);

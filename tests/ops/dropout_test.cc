@@ -1,4 +1,4 @@
-// Dropout is keyed by sample, epoch and layer: nothing else decides what is dropped.
+// Dropout is keyed by sample, epoch and layer; nothing else decides what is dropped.
 
 #include "ops/dropout.h"
 
@@ -16,7 +16,7 @@ namespace dropout_test {
 
 using namespace testing;
 
-/// What decides the draws, as numbers.
+/// The numbers that decide the draws.
 struct Key {
   uint64_t seed = 0;
   int32_t epoch = 0;
@@ -33,7 +33,7 @@ struct Key {
 
 class Dropout : public ::testing::TestWithParam<DeviceRow> {
  protected:
-  /// Dropout of ones, so that the output shows the mask.
+  /// Dropout of ones: the output shows the mask.
   std::vector<float> of_ones(const Shape& shape, float probability, const Key& key,
                              Layout layout = Layout::plain) const {
     const std::vector<float> ones(static_cast<size_t>(shape.elements()), 1.f);
@@ -61,7 +61,7 @@ TEST_P(Dropout, DropsTheSameInEveryLayout) {
   const Shape shape = {3, 20, 3, 5};
   const std::vector<float> plain = of_ones(shape, 0.5f, key);
   for (const Layout layout : GetParam().image_layouts) EXPECT_EQ(of_ones(shape, 0.5f, key, layout), plain);
-  // A flattened image is the same sample, too.
+  // A flattened image is still the same sample.
   EXPECT_EQ(of_ones({3, 300}, 0.5f, key), plain);
 }
 

@@ -1,4 +1,4 @@
-// Operators that compute each element by itself, exactly: ReLU, addition, reordering, and the reductions over them.
+// Operators that compute each element separately, exactly: ReLU, addition, reordering, and the reductions over them.
 
 #include "ops/activation.h"
 #include "ops/add.h"
@@ -128,7 +128,7 @@ TEST(BlockedLayouts, TakeWeightsAndGiveThemBack) {
   }
 }
 
-/// [1, 9, 1, 2]: element (c, w) is 10 * c + w.
+/// A [1, 9, 1, 2] tensor whose element (c, w) is 10 * c + w.
 Tensor numbered_channels(Device& device) {
   std::vector<float> values;
   for (int c = 0; c < 9; ++c)

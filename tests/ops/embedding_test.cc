@@ -1,4 +1,4 @@
-// Rows of a table by number, and the sums that come back to them.
+// Rows of a table by number, and the sums of their gradients.
 
 #include "ops/embedding.h"
 
@@ -63,14 +63,14 @@ TEST_P(Embedding, BackwardAddsUpTheRowsOfEachId) {
       ops::embedding_backward(ids_on(c.ids, ids), tensor_of(*device_, Shape(shape), incoming), gradient,
                               {.accumulate = accumulate});
       const std::vector<float> got = values_of(gradient);
-      // Sums of up to 350 numbers below one: a unit in the last place of their size for each chunk of 32.
+      // Sums of up to 350 numbers below one: an error of a unit in their last place for each chunk of 32.
       for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-5) << "element " << i;
     }
   }
 }
 
-/// As many positions as a batch of text has: most of them of a few ids, some of ids of every digit that a sort goes by.
-/// The numbers are whole, so that their sums have no rounding and say which rows they are of.
+/// As many positions as a batch of text has. Most have a few ids, and some have ids with every digit that a sort uses.
+/// The numbers are whole, so that sums don't round and show which rows they are of.
 TEST_P(Embedding, BackwardAddsUpManyPositions) {
   constexpr int64_t kWidth = 3;
   struct Many {

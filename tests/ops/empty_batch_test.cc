@@ -1,5 +1,5 @@
-// A rank may be left without samples: its outputs are empty, its gradients of weights zero (or what was there), and its
-// running statistics what they were.
+// A rank may have no samples. Then its outputs are empty, its gradients of weights are zero (or unchanged where
+// gradients are added), and its running statistics don't change.
 
 #include "ops/activation.h"
 #include "ops/batch_norm.h"

@@ -1,4 +1,4 @@
-// What compressed sums of gradients are made of: scaled halves, two bits a value, residuals, power iteration.
+// The parts of compressed sums of gradients: scaled halves, two bits per value, residuals, power iteration.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -26,7 +26,7 @@ class GradientCompressionOps : public ::testing::TestWithParam<DeviceRow> {
   Tensor row(const std::vector<float>& values) const {
     return tensor_of(*device_, {static_cast<int64_t>(values.size())}, values);
   }
-  /// There and back.
+  /// Converts to f16 and back.
   std::vector<float> through_f16(const std::vector<float>& values, float bound) const {
     const Tensor halves = Tensor::empty(*device_, {static_cast<int64_t>(values.size())}, {.dtype = DType::f16});
     const Tensor back = Tensor::empty(*device_, halves.shape());
@@ -59,7 +59,7 @@ TEST_P(GradientCompressionOps, TheLargestMagnitudeIsFound) {
 }
 
 TEST_P(GradientCompressionOps, HalvesKeepTheirPrecisionWhateverTheSize) {
-  const std::vector<float> values = {1, -0.333251953125f, 0x1p-23f, 0, 0.0999755859375f};  // 11 bits and fewer
+  const std::vector<float> values = {1, -0.333251953125f, 0x1p-23f, 0, 0.0999755859375f};  // 11 bits or fewer
   for (const int size : {-120, -30, 0, 30, 120}) {
     std::vector<float> sized;
     for (const float value : values) sized.push_back(std::ldexp(value, size));
@@ -92,7 +92,7 @@ TEST_P(GradientCompressionOps, TwoBitsPassOnWhatIsNotFinite) {
   }
 }
 
-/// Every value in every place of a word, and at every length of the last one.
+/// Every value in every place of a word, and with every length of the last word.
 TEST_P(GradientCompressionOps, TwoBitsStandForEachValueAlone) {
   const std::vector<float> kinds = {0, -0.f, 1, -1, 0.99f, -0.99f, 1e30f, -1e30f, 1e-40f, kInfinity, -kInfinity, kNan};
   for (size_t count = 1; count < 50; ++count) {
@@ -118,7 +118,7 @@ TEST_P(GradientCompressionOps, TwoBitsStandForEachValueAlone) {
 }
 
 TEST_P(GradientCompressionOps, MessagesAreAddedInTheTreesOrder) {
-  // In the tree (1e8 + 1) + (-1e8 + 1): both ones are lost. Without the last rank's: (1e8 + 1) - 1e8.
+  // In the tree the sum is (1e8 + 1) + (-1e8 + 1): both ones are lost. Without the last rank it is (1e8 + 1) - 1e8.
   const int64_t stride = 5;
   for (const int64_t ranks : {1, 2, 3, 4}) {
     const std::vector<float> thresholds = {1e8f, 1, 1e8f, 1};
@@ -166,7 +166,7 @@ TEST_P(GradientCompressionOps, ResidualsJoinAndStay) {
 TEST_P(GradientCompressionOps, ColumnsBecomeOrthonormal) {
   constexpr int64_t kRows = 700, kColumns = 5;
   std::vector<float> values = Formula{}.values(kRows * kColumns);
-  // The third is all but 1e-4 of it a combination of two others, the fifth wholly.
+  // The third column is a combination of two others except for 1e-4 of it, and the fifth entirely.
   for (int64_t r = 0; r < kRows; ++r) {
     float* row_of = values.data() + r * kColumns;
     row_of[2] = row_of[0] - 2 * row_of[1] + 1e-4f * row_of[2];
@@ -180,7 +180,7 @@ TEST_P(GradientCompressionOps, ColumnsBecomeOrthonormal) {
       double product = 0;
       for (int64_t r = 0; r < kRows; ++r)
         product += double{got[static_cast<size_t>(r * kColumns + a)]} * got[static_cast<size_t>(r * kColumns + b)];
-      // Written as f32: 2^-24 of each number.
+      // The result is stored in f32, with an error of 2^-24 per number.
       EXPECT_NEAR(product, a == b && a != 4 ? 1 : 0, 1e-6) << a << ", " << b;
     }
 }
@@ -198,7 +198,7 @@ TEST_P(GradientCompressionOps, DirectionsAreKeptWhereNothingWasFound) {
   EXPECT_EQ(directions.values(), (std::vector<float>{9, 0, 3, 4, 5, 6, 7, 8}));
 }
 
-/// Of more matrices than a launch on a GPU has, of unlike sizes, each comes out as it does alone.
+/// More matrices than one launch on a GPU takes, of different sizes: each result is the same as alone.
 TEST_P(GradientCompressionOps, ManyMatricesAtOnceAreAsOneByOne) {
   std::vector<Tensor> bases, alone, directions, kept, found;
   for (int64_t m = 0; m < 70; ++m) {

@@ -1,4 +1,4 @@
-// Operators in bf16 and f16, of GPUs and in bf16 of CPU workers, against the CPU worker's f32, from inputs that both
+// Operators in bf16 and f16 on GPUs, and in bf16 on CPU workers, against the CPU worker's f32, from inputs that both
 // hold exactly.
 
 #include <bit>
@@ -37,7 +37,7 @@ struct HalfRow {
 
 std::ostream& operator<<(std::ostream& out, const HalfRow& row) { return out << row.device; }
 
-/// A device in half precision beside the CPU worker that says what is right.
+/// A device in half precision, and the CPU worker that gives the right values.
 class HalfPrecision : public ::testing::TestWithParam<HalfRow> {
  protected:
   /// Values that half precision holds: multiples of 1/16 up to 1, so that inputs aren't rounded.
@@ -53,7 +53,7 @@ class HalfPrecision : public ::testing::TestWithParam<HalfRow> {
     return ops::converted(Tensor::from(*half_, shape, sixteenths(shape.elements(), tensor)),
                           {.dtype = GetParam().dtype, .layout = layouts_of(GetParam().device, shape).front()});
   }
-  /// As a model keeps them.
+  /// Weights in the layout in which a model keeps them.
   Tensor given_weights(const Shape& shape, uint64_t tensor) const {
     return ops::converted(Tensor::from(*half_, shape, sixteenths(shape.elements(), tensor)),
                           {.dtype = GetParam().dtype, .layout = ops::conv2d_weight_layout(*half_, shape)});
@@ -61,7 +61,7 @@ class HalfPrecision : public ::testing::TestWithParam<HalfRow> {
   Tensor given_f32(const Shape& shape, uint64_t tensor) const {
     return Tensor::from(*half_, shape, sixteenths(shape.elements(), tensor));
   }
-  /// Equal but for the rounding of the result, and of what was rounded on the way.
+  /// Expects equality within the rounding of the result and of intermediate values.
   void expect_near(const Tensor& got, const Tensor& right, double roundings = 1) const {
     ASSERT_EQ(got.shape(), right.shape());
     const auto g = ops::converted(got, {.dtype = DType::f32}).values();
@@ -92,7 +92,7 @@ TEST_P(HalfPrecision, ConversionsRoundToNearestEven) {
 TEST_P(HalfPrecision, ConversionsKeepNumbersWithoutEnd) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const float largest = std::numeric_limits<float>::max();
-  // The second NaN's payload lies below what half precision keeps.
+  // The second NaN's payload is in the bits that half precision drops.
   const Tensor x = Tensor::from(*half_, {5}, {{infinity, -infinity, largest, nan, std::bit_cast<float>(0xff800001)}});
   const auto back = ops::converted(ops::converted(x, {.dtype = GetParam().dtype}), {.dtype = DType::f32}).values();
   EXPECT_EQ(back[0], infinity);
@@ -103,7 +103,7 @@ TEST_P(HalfPrecision, ConversionsKeepNumbersWithoutEnd) {
 }
 
 TEST_P(HalfPrecision, Elementwise) {
-  // Whole packs of a GPU, and not; several pieces of a CPU worker, by both of its threads.
+  // Whole packs of a GPU and not; several pieces of work of a CPU worker, for both of its threads.
   for (const Shape& shape : {Shape{64}, Shape{37}, Shape{40001}}) {
     const Tensor a = given(shape, 0), b = given(shape, 1), x = expected(shape, 0), y = expected(shape, 1);
     expect_near(ops::add(a, b), ops::add(x, y));
@@ -129,7 +129,7 @@ TEST_P(HalfPrecision, GeluWithABias) {
     const Tensor bias = Tensor::zeros(*half_, {shape[1]}), right = Tensor::zeros(*cpu_, {shape[1]});
     expect_near(ops::gelu_backward(given(shape, 0), given(shape, 1), {.target = bias}),
                 ops::gelu_backward(expected(shape, 0), expected(shape, 1), {.target = right}));
-    // A CPU worker adds up what it has rounded.
+    // A CPU worker adds up rounded values.
     expect_near(bias, right, GetParam().device.device.kind == DeviceKind::cuda ? 0.01 : 4);
   }
 }
@@ -178,7 +178,7 @@ TEST_P(HalfPrecision, Linear) {
 }
 
 TEST_P(HalfPrecision, BatchNorm) {
-  // The last one falls into several pieces of a CPU worker where 16 or more channels lie side by side.
+  // The last image needs several pieces of a CPU worker where 16 or more channels are adjacent.
   for (const Shape& image : {Shape{3, 16, 4, 5}, Shape{3, 5, 4, 5}, Shape{2, 24, 14, 33}}) {
     const Shape per_channel = {image[1]};
     const auto inputs = [&](const auto& images, const auto& numbers) {
@@ -262,7 +262,7 @@ TEST_P(HalfPrecision, Attention) {
     const auto got = ops::attention_forward(in, options(*half_));
     const auto right = ops::attention_forward(right_in, options(*cpu_));
     EXPECT_EQ(got.y.dtype(), GetParam().dtype);
-    // Probabilities are rounded, on their way to the product; then the result is.
+    // Probabilities are rounded as operands of the product; then the result is rounded.
     expect_near(got.y, right.y, 3);
     const auto gradients = ops::attention_backward(in, got, given(shape, 3), options(*half_));
     const auto right_gradients = ops::attention_backward(right_in, right, expected(shape, 3), options(*cpu_));
@@ -286,7 +286,7 @@ TEST_P(HalfPrecision, Embedding) {
 }
 
 TEST_P(HalfPrecision, Pooling) {
-  // The samples of the second fall into two blocks and a part of one.
+  // The samples of the second image need two blocks and a part of one.
   for (const Shape& image : {Shape{2, 6, 6, 4}, Shape{5, 33, 50, 64}})
     for (const ops::Pooling pooling : {ops::Pooling::max, ops::Pooling::average}) {
       const auto got = ops::pool2d_forward(given(image, 0), pooling, {});

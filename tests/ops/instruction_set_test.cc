@@ -1,5 +1,5 @@
-// Our kernels and oneDNN's must agree on the vector instructions: on them depends the width of a channel block. ctest
-// runs this again under the caps that ONEDNN_MAX_CPU_ISA sets.
+// Our kernels and oneDNN's must agree on the vector instructions, because the width of a channel block depends on them.
+// ctest runs this again under the caps that ONEDNN_MAX_CPU_ISA sets.
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@ using namespace testing;
 
 constexpr double kEpsilon = 1e-5;
 
-/// The formulas of layer_norm.h, and the gradients that they have.
+/// The formulas of layer_norm.h, and their gradients.
 struct Reference {
   int64_t width;
   std::vector<double> sum, y, mean, inverse, dx, dgamma, dbeta;
@@ -24,7 +24,7 @@ struct Reference {
   Reference(int64_t row_width, const std::vector<float>& x, const std::vector<float>& residual,
             const std::vector<float>& gamma, const std::vector<float>& beta, const std::vector<float>& incoming)
       : width(row_width), sum(x.begin(), x.end()), y(x.size()), dx(x.size()), dgamma(gamma.size()), dbeta(beta.size()) {
-    // What is normalized is the sum as it is kept, in float.
+    // The sum is normalized as it is stored, in float.
     for (size_t i = 0; i < residual.size(); ++i) sum[i] = x[i] + residual[i];
     const auto w = static_cast<size_t>(width);
     for (size_t row = 0; row < x.size(); row += w) {
@@ -61,7 +61,7 @@ class LayerNorm : public ::testing::TestWithParam<DeviceRow> {
 };
 
 TEST_P(LayerNorm, FollowsTheFormulas) {
-  // Widths of whole vectors and not, rows of several blocks; a mean that squares would cancel with.
+  // Widths of whole vectors and not, rows of several blocks, and a mean with which squares would cancel.
   for (const Shape& shape : {Shape{3, 33, 768}, Shape{70, 40}, Shape{2, 37}, Shape{1, 17}, Shape{5, 3}, Shape{9, 256},
                              Shape{5, 512}, Shape{300, 1024}, Shape{3, 1028}}) {
     for (const bool with_residual : {false, true}) {
@@ -102,7 +102,7 @@ TEST_P(LayerNorm, FollowsTheFormulas) {
   }
 }
 
-// Whole samples, and rows of some that begin within a block of drawn words.
+// Whole samples, and rows that begin within a block of drawn words.
 TEST_P(LayerNorm, DropsAsDropoutAloneDoes) {
   for (const int64_t width : {64, 37, 256, 1028}) {
     for (const bool rows : {false, true}) {
@@ -173,7 +173,7 @@ TEST_P(LayerNorm, RefusesOtherShapes) {
                [&] { ops::layer_norm_backward(forward, six, six, {.gamma = six, .beta = six}); });
 }
 
-/// What two readers of the output give back.
+/// Two readers of the output return gradients.
 TEST_P(LayerNorm, BackwardOfTwoGradientsIsThatOfTheirSum) {
   for (const int64_t width : {3, 64, 768, 1028}) {
     SCOPED_TRACE(width);
@@ -196,7 +196,7 @@ TEST_P(LayerNorm, BackwardOfTwoGradientsIsThatOfTheirSum) {
   }
 }
 
-/// A plan of a GPU counts its one pass.
+/// The plan of a GPU counts this single pass.
 TEST(PlannedLayerNorm, DropsAndAddsInOnePass) {
   const auto device = open_device({DeviceKind::cuda, 0}, {.counts_only = true});
   const Tensor x = Tensor::zeros(*device, {64, 64}), residual = Tensor::zeros(*device, {64, 64}),
@@ -208,7 +208,7 @@ TEST(PlannedLayerNorm, DropsAndAddsInOnePass) {
   const auto& costs = device->operator_log()->costs();
   ASSERT_EQ(costs.size(), 1u);
   EXPECT_EQ(costs[0].name, "layer_norm");
-  // It reads two tensors and the parameters, and leaves the sum, the output and a mask of bytes.
+  // It reads two tensors and the parameters, and writes the sum, the output and a mask of bytes.
   EXPECT_NEAR(static_cast<double>(costs[0].bytes), 4 * x.bytes() + x.elements(), 2048);
 }
 

@@ -1,4 +1,5 @@
-// Steps of LARS and LAMB, whose sizes follow from norms of whole tensors, against the papers' in double precision.
+// Steps of LARS and LAMB, whose sizes depend on norms of whole tensors, against the papers' formulas in double
+// precision.
 
 #include <cmath>
 #include <limits>
@@ -16,7 +17,7 @@ namespace layerwise_test {
 
 using namespace testing;
 
-/// Shorter than a pack of threads, longer than a chunk, one that doesn't adapt, and one of zeros.
+/// Tensors shorter than a pack of threads and longer than a chunk, one that doesn't adapt, and one of zeros.
 const std::vector<ops::TensorRun> kTensors = {{.tensor = 0, .elements = 48, .factors = {1, 2}},
                                               {.tensor = 1, .elements = 16, .factors = {3, 0}, .adapts = false},
                                               {.tensor = 2, .elements = 20'000},
@@ -25,7 +26,7 @@ constexpr int64_t kOfZeros = 3;
 constexpr double kRate = 0.25, kDecay = 0.1;
 constexpr float kFactor = 0.5f;
 
-/// What a weight has been given in double precision; the same rounding of what is kept is no part of it.
+/// The reference in double precision; the rounding of stored values isn't part of it.
 struct Reference {
   std::vector<double> weights, gradients, first, second;
 
@@ -113,7 +114,7 @@ class Layerwise : public ::testing::TestWithParam<DeviceRow> {
   static std::vector<float> gradients_of(int step) {
     return Formula{.tensor = 100 + static_cast<uint64_t>(step), .scale = 0.1}.values(elements());
   }
-  /// Three steps, `step(buffers, number)`, beside those of `reference(on, number)`.
+  /// Makes three steps, `step(buffers, number)`, and compares each with `reference(on, number)`.
   template <class Step, class Follow>
   void expect_steps_of(const Follow& follow, const Step& step) const {
     const auto device = GetParam().open();
@@ -173,7 +174,7 @@ TEST_P(Layerwise, LambGoesByTheNormsOfWeightsAndSteps) {
                   });
 }
 
-/// As a recorded step of a GPU does.
+/// A recorded step of a GPU needs this.
 TEST_P(Layerwise, StepsReadTheirNumbersOnTheDevice) {
   const auto device = GetParam().open();
   if (device->kind() != DeviceKind::cuda) GTEST_SKIP() << "CPU workers are told numbers with each step";
@@ -211,7 +212,7 @@ TEST_P(Layerwise, StepsReadTheirNumbersOnTheDevice) {
   EXPECT_EQ(lars(100, control), begun);
 }
 
-/// Vanishing gradients of f32 make a ratio that f32 doesn't hold.
+/// Tiny gradients give a ratio that f32 can't hold.
 TEST_P(Layerwise, WhatHardlyMovesStaysFinite) {
   const auto device = GetParam().open();
   const Buffers on = begin(*device);
@@ -221,7 +222,7 @@ TEST_P(Layerwise, WhatHardlyMovesStaysFinite) {
                  {.learning_rate = kRate, .trust_coefficient = 1, .epsilon = 0});
   for (size_t i = 0; i < first_weights().size(); ++i)
     ASSERT_NEAR(on.weights.values()[i], first_weights()[i], 1e-12) << i;
-  // Of directions that are short beside a large epsilon.
+  // The directions are short compared with the large epsilon.
   const ops::LambOptions options{.learning_rate = 1e-6, .step = 1, .epsilon = 1e4};
   const ops::AdamMoments moments{.first = on.first, .second = on.second};
   on.squares.fill_zero();
@@ -230,7 +231,7 @@ TEST_P(Layerwise, WhatHardlyMovesStaysFinite) {
   for (const float weight : on.weights.values()) ASSERT_TRUE(std::isfinite(weight));
 }
 
-/// A tensor whose norm is no finite number is lost, which the training then says, and the others aren't.
+/// A tensor whose norm isn't finite is lost, which the run then reports; the other tensors aren't affected.
 TEST_P(Layerwise, ANormThatIsNoNumberIsThatOfItsTensorAlone) {
   const auto device = GetParam().open();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -257,7 +258,7 @@ TEST_P(Layerwise, ANormThatIsNoNumberIsThatOfItsTensorAlone) {
       }
 }
 
-/// So that replicas on unlike devices, which each update themselves, go on being alike.
+/// Replicas on unlike devices that each make the update must stay equal.
 TEST_P(Layerwise, LarsIsTheSameBitsOnEveryDevice) {
   const auto device = GetParam().open(), cpu = open_device({DeviceKind::cpu, 0});
   const auto stepped = [&](Device& on_device) {

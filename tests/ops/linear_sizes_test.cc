@@ -1,5 +1,6 @@
-// Linear layers of all sizes and shares: deeper and taller than what is multiplied at once, more threads than a side
-// has columns. Whole numbers, so that every sum is exact and any number that is left out, or counted twice, shows.
+// Linear layers of all sizes and shares: deeper and taller than what is multiplied at once, and with more threads than
+// a side has columns. The numbers are whole, so that every sum is exact, and a number that is left out or counted twice
+// shows.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -108,7 +109,7 @@ TEST_P(LinearSizes, BackwardWeightsAndBiasWriteOrAdd) {
     }
 }
 
-// More than 256 deep in each of the passes, taller than 768 rows in each, and narrower than the threads' shares.
+// More than 256 deep in each pass, taller than 768 rows in each, and narrower than the threads' shares.
 INSTANTIATE_TEST_SUITE_P(Sizes, LinearSizes,
                          ::testing::Values(Sizes{5, 257, 3}, Sizes{800, 300, 37}, Sizes{520, 33, 800}, Sizes{1, 800, 1},
                                            Sizes{263, 7, 130}, Sizes{40, 790, 290}, Sizes{2, 1, 1000}),

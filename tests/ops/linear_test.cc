@@ -73,7 +73,7 @@ TEST_P(Linear, BackwardWeightsWritesOrAdds) {
 
 INSTANTIATE_TEST_SUITE_P(PyTorch, Linear, ::testing::ValuesIn(pytorch_cases("linear")), CaseName());
 
-/// Numbers of both signs whose 24 bits all matter, between 2^-8 and 2^8 in magnitude.
+/// Numbers of both signs with 24 significant bits, between 2^-8 and 2^8 in magnitude.
 std::vector<float> with_all_bits(int64_t count, uint32_t seed) {
   std::vector<float> values(static_cast<size_t>(count));
   for (float& value : values) {
@@ -84,8 +84,9 @@ std::vector<float> with_all_bits(int64_t count, uint32_t seed) {
   return values;
 }
 
-// f32 products are f32's, also where they are computed by pieces of bf16 (AMX). Measured: off by at most 2^-20 of the
-// sum of their magnitudes by AVX-512, 2^-21 by AMX; without the least of the pieces' products that is past the bound.
+// f32 products have the precision of f32, even if they are computed from bf16 pieces (AMX). The measured error is at
+// most 2^-20 of the sum of magnitudes with AVX-512 and 2^-21 with AMX. Without the smallest of the pieces' products it
+// exceeds the bound.
 TEST(LinearPrecision, IsThatOfF32) {
   const auto device = test_device();
   for (const auto [samples, in, out] : {std::array<int64_t, 3>{37, 300, 45}, {64, 32, 33}, {3, 1100, 70}}) {

@@ -1,4 +1,4 @@
-// The loss scale grows after enough good steps and shrinks after a bad one, between its bounds.
+// The loss scale grows after enough good steps and shrinks after a bad one, within its bounds.
 #include "ops/loss_scale.h"
 
 #include <gtest/gtest.h>

@@ -31,7 +31,7 @@ TEST_P(Pool2d, ForwardAndBackward) {
     EXPECT_EQ(result.y.layout(), layout);
     expect_pytorch(values["y"], result.y, GetParam().row.tolerance);
     expect_zero_padding(result.y);
-    // The gradient may come in any layout: that of a flatten is plain.
+    // The gradient may have any layout: a flatten's is plain.
     for (const Layout of_gradient : {Layout::plain, layout}) {
       const Tensor incoming = formula_tensor(*device, result.y.shape(), {.tensor = kOutputGradient}, of_gradient);
       const Tensor gradient = ops::pool2d_backward(x, result.workspace, incoming, pooling, options);
@@ -42,7 +42,7 @@ TEST_P(Pool2d, ForwardAndBackward) {
   }
 }
 
-/// Maxima with the ReLU in the same pass, against a ReLU before the pool: the same bits both ways.
+/// Maxima with the ReLU in the same pass equal a ReLU before the pool bit for bit, forward and backward.
 TEST_P(Pool2d, ReluInTheSamePass) {
   const auto& values = GetParam().values;
   if (values["kind"] != "max") return;
@@ -52,7 +52,7 @@ TEST_P(Pool2d, ReluInTheSamePass) {
   ops::Pool2dOptions together = apart;
   together.relu = true;
   Shape shape = GetParam().shape("x");
-  for (const int64_t channels : {shape[1], int64_t{20}, int64_t{7}}) {  // whole vectors, and a rest of them
+  for (const int64_t channels : {shape[1], int64_t{20}, int64_t{7}}) {  // whole vectors, and a remainder
     shape = {shape[0], channels, shape[2], shape[3]};
     for (const Layout layout : GetParam().row.image_layouts) {
       SCOPED_TRACE(std::string(layout_name(layout)) + ", channels " + std::to_string(channels));
@@ -129,7 +129,7 @@ TEST(Pool2dRefuses, WhatDoesNotFit) {
   expect_error(ExitCode::bug, {"a ReLU", "window of 16"}, [&] {
     pooled({1, 3, 16, 16}, Pooling::max, {.kernel = 16, .relu = true});
   });
-  // With a ceiling one window may hang over both edges, as in PyTorch.
+  // With a ceiling one window may extend over both edges, as in PyTorch.
   EXPECT_EQ(pooled({1, 3, 1, 1}, Pooling::max, {.ceil = true}), (Shape{1, 3, 1, 1}));
   expect_error(ExitCode::bug, {"an average with padding 1 and a ceiling"}, [&] {
     pooled({1, 3, 8, 8}, Pooling::average, {.kernel = 3, .padding = 1, .ceil = true});

@@ -1,5 +1,5 @@
-// A device keeps the primitives that it has made, by their shapes and options. Calls that differ in one of them only
-// must not find each other's: every result on a device that has seen them all is that of a fresh one.
+// A device keeps the primitives that it has made, by their shapes and options. Calls that differ in only one of them
+// must not get each other's: every result on a device that has seen all calls equals that of a fresh device.
 
 #include <functional>
 

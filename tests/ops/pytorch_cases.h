@@ -28,7 +28,7 @@ inline std::ostream& operator<<(std::ostream& out, const PyTorchCase& c) {
 
 /// Every case of an operator on every device.
 inline std::vector<PyTorchCase> pytorch_cases(const char* op) {
-  // Read once: every start of the program asks for the cases of all operators.
+  // Read only once: every start of the program asks for the cases of all operators.
   static const nlohmann::json all = [] {
     std::ifstream file(source_file("tests/ops/pytorch_values.json"));
     return nlohmann::json::parse(file);
@@ -52,7 +52,7 @@ enum PyTorchTensor : uint64_t {
 };
 
 /// Compares with a stored result: element by element, or by norm, first elements and products with four fixed vectors.
-/// Rounding of single elements adds up along a product like that of the norm.
+/// Rounding errors of single elements add up along a product as they do in the norm.
 inline void expect_pytorch(const nlohmann::json& expected, const Tensor& tensor, double tolerance) {
   const std::vector<float> got = values_of(tensor);
   double square = 0;
@@ -77,7 +77,7 @@ inline void expect_pytorch(const nlohmann::json& expected, const Tensor& tensor,
   }
 }
 
-/// A test's name from its case.
+/// Names a test after its case.
 struct CaseName {
   template <class Info>
   std::string operator()(const Info& info) const {

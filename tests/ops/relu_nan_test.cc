@@ -1,5 +1,5 @@
-// A NaN passes every ReLU of ours: a net that has diverged shows it in its loss at once. oneDNN's and cuDNN's
-// convolutions and cuBLASLt's products do with it in their ReLUs what they like.
+// A NaN passes every ReLU of ours, so that a diverged net shows it in its loss at once. The ReLUs of oneDNN's and
+// cuDNN's convolutions and of cuBLASLt's products may treat a NaN differently.
 
 #include <cmath>
 
@@ -18,7 +18,7 @@ using namespace testing;
 
 class ReluNan : public ::testing::TestWithParam<DeviceRow> {
  protected:
-  /// Ones, and a NaN in front.
+  /// Ones, with a NaN in front.
   Tensor with_nan(const Shape& shape) const {
     std::vector<float> values(static_cast<size_t>(shape.elements()), 1.f);
     values[0] = NAN;
@@ -39,7 +39,7 @@ class ReluNan : public ::testing::TestWithParam<DeviceRow> {
 TEST_P(ReluNan, Alone) { expect_nan_first(ops::activation_forward(ops::kRelu, with_nan({2, 20}))); }
 
 TEST_P(ReluNan, OfALinearLayer) {
-  if (GetParam().device.kind != DeviceKind::cpu) return;  // cuBLASLt's
+  if (GetParam().device.kind != DeviceKind::cpu) return;  // cuBLASLt's ReLU
   expect_nan_first(ops::linear_forward(with_nan({16, 20}), filled({40, 20}, 1), filled({40}, 0), true));
 }
 

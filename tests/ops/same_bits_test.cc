@@ -1,6 +1,6 @@
-// The same bits from every run, and from one, two and three threads where convolutions go forward and where the kernels
-// are ours, as those of bf16 convolutions by AMX are. oneDNN's backward products and weight gradients are summed in an
-// order that depends on the number of threads: of them only the runs must agree.
+// Every run gives the same bits. With one, two and three threads they are also the same for forward convolutions and
+// for our own kernels, such as bf16 convolutions by AMX. oneDNN's backward products and weight gradients are summed in
+// an order that depends on the number of threads, so only runs with equal threads must agree.
 
 #include <functional>
 
@@ -26,7 +26,7 @@ namespace same_bits_test {
 
 using namespace testing;
 
-/// A computation whose results are to have the same bits, in runs of equal threads or in all.
+/// A computation whose results must have the same bits, in runs with equal threads or in all runs.
 struct Computation {
   std::string name;
   bool any_threads;
@@ -54,7 +54,7 @@ std::vector<Tensor> convolutions(Device& device, const std::vector<Layout>&) {
           convolution(device, {3, 128, 7, 7}, {128, 128, 1, 1}, options_of(1, 0, direct))};
 }
 
-/// Every pass of bf16, rounded sums to values in f32. Without AMX it is oneDNN that computes.
+/// Every bf16 pass, with sums rounded to f32 values. Without AMX oneDNN computes them.
 std::vector<Tensor> convolutions_by_tiles(Device& device, const std::vector<Layout>&) {
   std::vector<Tensor> results;
   const auto bf16 = [&](const Shape& shape, uint64_t tensor) {

@@ -1,4 +1,4 @@
-// Sums of squares are exact: those of whole numbers of 640 bits, on every device, however values are cut.
+// Sums of squares are exact: sums of whole numbers of 640 bits, on every device, however values are split.
 
 #include "ops/square_sum.h"
 
@@ -26,20 +26,20 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 /// The numbers of a sum, on the host.
 using Numbers = std::vector<double>;
 
-/// Times 2^-300, bit by bit as on paper.
+/// An exact sum times 2^300, computed bit by bit as on paper.
 class LongSum {
  public:
   explicit LongSum(const std::vector<float>& values) {
     for (const float value : values) add_square(value);
   }
   bool bit(int place) const { return place >= 0 && (words_[static_cast<size_t>(place / 32)] >> place % 32 & 1) != 0; }
-  /// Of 40 bits.
+  /// A digit of 40 bits.
   double digit(int number) const {
     double digit = 0;
     for (int place = 40 * number + 39; place >= 40 * number; --place) digit = 2 * digit + (bit(place) ? 1 : 0);
     return digit;
   }
-  /// To nearest, ties to even.
+  /// Rounded to nearest, ties to even.
   double rounded() const {
     int top = 639;
     while (top >= 0 && !bit(top)) --top;
@@ -57,7 +57,7 @@ class LongSum {
     int exponent = 0;
     const auto whole = static_cast<uint64_t>(std::abs(std::ldexp(std::frexp(value, &exponent), 24)));
     uint64_t square = whole * whole;
-    // Of a denormal number the lowest bits are zeros that would lie under 2^-300.
+    // The lowest bits of a denormal number are zeros that would be below 2^-300.
     int place = 2 * (exponent - 24) + 300;
     for (; place < 0; place += 2) square /= 4;
     for (int k = 0; k < 48; ++k)
@@ -66,13 +66,13 @@ class LongSum {
   void add_bit(int place) {
     auto word = static_cast<size_t>(place / 32);
     words_[word] += 1u << place % 32;
-    // A carry, as long as words are full.
+    // The carry continues as long as words overflow.
     for (bool carries = words_[word] < 1u << place % 32; carries; carries = words_[word] == 0) ++words_[++word];
   }
   std::array<uint32_t, 20> words_ = {};
 };
 
-/// As many of each exponent as of any other, their magnitudes' bits being drawn between these.
+/// Values of all exponents in equal numbers: the bits of their magnitudes are drawn between these two.
 std::vector<float> of_all_magnitudes(size_t count, uint32_t smallest = 0, uint32_t largest = 0x7f7fffff) {
   std::mt19937 random(static_cast<uint32_t>(count));
   std::vector<float> values(count);
@@ -114,7 +114,7 @@ TEST_P(SquareSum, IsExactOverAllMagnitudes) {
 }
 
 TEST_P(SquareSum, IsExactOverFewMagnitudes) {
-  // From f32's exponent 1 to 254, so many neighbouring ones.
+  // Ranges of this many neighboring exponents, from f32's exponent 1 to 254.
   for (const uint32_t exponents : {1u, 2u, 12u, 24u, 25u, 40u, 60u, 100u})
     for (uint32_t first = 1; first + exponents <= 255; first += 38) {
       SCOPED_TRACE(::testing::Message() << exponents << " exponents from " << first);
@@ -151,7 +151,7 @@ TEST_P(SquareSum, IsTheSameOfAnyCutsInAnyOrder) {
     while (cuts.size() <= parts) cuts.push_back(random() % values.size());
     std::ranges::sort(cuts);
     const Tensor in_turn = ops::no_squares(*device_);
-    Numbers added(16);  // as a communicator would
+    Numbers added(16);  // as a communicator adds
     for (size_t i = 0; i + 1 < cuts.size(); ++i) {
       const std::vector<float> part(values.begin() + static_cast<int64_t>(cuts[i]),
                                     values.begin() + static_cast<int64_t>(cuts[i + 1]));
@@ -196,8 +196,8 @@ TEST(RoundedSquareSum, RoundsOnceAndTiesToEven) {
       const Tensor sum = ops::square_sum(tensor_of(*device, {static_cast<int64_t>(values.size())}, values));
       return std::ldexp(ops::rounded_square_sum(sum.data<double>()), -2 * exponent);
     };
-    // 2^-53 more than 1 lies in the middle between 1 and the next number; so does three times that between the next
-    // two.
+    // 1 + 2^-53 is in the middle between 1 and the next number; adding 2^-53 three times is in the middle between the
+    // next two.
     EXPECT_EQ(rounded({one, little, little}), 1);
     EXPECT_EQ(rounded({one, little, little, least}), 1 + 0x1p-52);
     EXPECT_EQ(rounded({one, little, little, little, little, little, little}), 1 + 0x1p-51);
@@ -205,7 +205,7 @@ TEST(RoundedSquareSum, RoundsOnceAndTiesToEven) {
   }
 }
 
-/// As many ranks as digits of 40 bits leave room for in double.
+/// As many ranks as digits of 40 bits leave room for in a double.
 TEST(RoundedSquareSum, OfFourThousandRanksIsExact) {
   const auto device = test_device(1);
   const std::vector<float> values = of_all_magnitudes(1000);

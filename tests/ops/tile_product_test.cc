@@ -1,5 +1,5 @@
-// Products of matrices of bf16 by every unit that this processor has, whether or not the operators choose it, against
-// sums in double of the same numbers.
+// Products of bf16 matrices by every unit that this processor has, whether or not the operators choose it, against sums
+// of the same numbers in double.
 
 #include "ops/tile_product.h"
 
@@ -22,7 +22,7 @@ using ops::TileSource;
 
 struct Product {
   int64_t rows, columns, depth;
-  bool across;  ///< the factors' depth, in memory
+  bool across;  ///< whether the factors' depth runs across memory
 };
 
 class TileProduct : public ::testing::TestWithParam<std::tuple<Bf16Unit, Product>> {
@@ -32,7 +32,7 @@ class TileProduct : public ::testing::TestWithParam<std::tuple<Bf16Unit, Product
     if (!there) GTEST_SKIP() << "this processor has no " << (unit_ == Bf16Unit::amx ? "AMX" : "AVX-512 of bf16");
   }
 
-  /// A factor of `count` rows or columns whose rows in memory are longer than what counts.
+  /// A factor of `count` rows or columns whose rows in memory are longer than the used part.
   struct Factor {
     Factor(int64_t count, int64_t depth, bool is_across, uint64_t number)
         : across(is_across), stride((is_across ? count : depth) + 3) {
@@ -66,7 +66,7 @@ class TileProduct : public ::testing::TestWithParam<std::tuple<Bf16Unit, Product
   const Product p_ = std::get<1>(GetParam());
   const TileKernels& kernels_ = *ops::tile_kernels(unit_);
   Factor left_{p_.rows, p_.depth, p_.across, 1}, right_{p_.columns, p_.depth, p_.across, 2};
-  /// What sums of some hundred terms under 1 in f32 lose.
+  /// The error of sums of about a hundred terms below 1 in f32.
   static constexpr double kSums = 1e-4;
 };
 
@@ -123,7 +123,7 @@ TEST_P(TileProduct, IsRoundedOnceWithBiasAndRelu) {
 INSTANTIATE_TEST_SUITE_P(
     Sizes, TileProduct,
     ::testing::Combine(::testing::Values(Bf16Unit::avx512, Bf16Unit::amx),
-                       // Blocks of 32 and 16 that are full and that aren't, and depths of pairs that are.
+                       // Full and partial blocks of 32 and 16, and depths of full and partial pairs.
                        ::testing::Values(Product{64, 64, 64, false}, Product{64, 64, 64, true}, Product{1, 1, 1, false},
                                          Product{1, 1, 1, true}, Product{33, 17, 31, false}, Product{33, 17, 31, true},
                                          Product{16, 48, 130, false}, Product{49, 10, 65, true})),

@@ -1,5 +1,5 @@
-// An operator never copies between devices by itself: tensors of two are refused, by both names, and devices that are
-// not involved keep their memory empty.
+// An operator never copies between devices by itself. It refuses tensors of two devices and names both, and devices
+// that aren't involved allocate no memory.
 
 #include "ops/activation.h"
 #include "ops/add.h"

@@ -1,4 +1,4 @@
-// Updates of weights in groups against updates of each group by its own numbers: equal bits.
+// Updates of all groups at once equal separate updates of each group bit for bit.
 
 #include "ops/update_groups.h"
 
@@ -14,10 +14,10 @@ namespace update_groups_test {
 
 using namespace testing;
 
-/// What multiplies exactly, so that it makes no difference where a factor is rounded.
+/// Factors that multiply exactly, so that it doesn't matter where a product is rounded.
 constexpr double kRate = 0.25, kDecay = 0.125;
 
-/// Groups that are shorter than a vector of threads, and longer than what a thread takes at once.
+/// Groups shorter than a vector of threads, and longer than what a thread takes at once.
 const std::vector<ops::UpdateRun> kRuns = {{16, {10, 1}},      {48, {1, 0}},  {32, {10, 1}}, {16, {}},
                                            {40'000, {0.5, 3}}, {16, {10, 0}}, {17'024, {}},  {32, {0.5, 3}}};
 
@@ -34,7 +34,7 @@ class UpdateGroups : public ::testing::TestWithParam<DeviceRow> {
     for (const ops::UpdateRun& run : kRuns) all += run.elements;
     return all;
   }
-  /// What an optimizer has; `range(begin, elements)` is that of some weights.
+  /// An optimizer's buffers; `range(begin, elements)` gives those of a range of weights.
   struct Buffers {
     std::vector<Tensor> of;  ///< weights, gradients, states
     Tensor copy;
@@ -54,7 +54,7 @@ class UpdateGroups : public ::testing::TestWithParam<DeviceRow> {
     buffers.control.gradient_factor = tensor_of(device, {1}, {0.5f});
     return buffers;
   }
-  /// Two steps at once over all, and run by run; `step(buffers, rate, decay, number, groups)`.
+  /// Makes two steps over all weights at once, and over each run; `step(buffers, rate, decay, number, groups)`.
   template <class Step>
   void expect_equal_bits(const Step& step) {
     const auto device = GetParam().open();
@@ -69,13 +69,13 @@ class UpdateGroups : public ::testing::TestWithParam<DeviceRow> {
              number, {});
         at += run.elements;
       }
-      // A part's gradients are multiplied in place by CPU workers.
+      // CPU workers multiply a part's gradients in place.
       for (Buffers* buffers : {&whole, &parts})
         buffers->of[1] = formula_tensor(*device, {elements()}, {.tensor = kOutputGradient + 10});
     }
     for (const size_t k : {0, 2, 3}) EXPECT_EQ(whole.of[k].values(), parts.of[k].values()) << k;
     EXPECT_EQ(as_f32(whole.copy), as_f32(parts.copy));
-    // And a range of all, which begins in the middle of a group and ends within 16.
+    // A range that begins in the middle of a group and doesn't end at a multiple of 16.
     const int64_t from = 96 + 16'000, some = 30'007;
     Buffers range = begin(*device).range(from, some);
     step(range, kRate, kDecay, 1, groups.range(from, some));
@@ -113,7 +113,7 @@ TEST_P(UpdateGroups, OfAdamAreUpdatedEachByItsNumbers) {
     });
 }
 
-/// As a recorded step of a GPU does.
+/// A recorded step of a GPU needs this.
 TEST_P(UpdateGroups, MultiplyTheNumbersThatAreOnTheDevice) {
   const auto device = GetParam().open();
   if (device->kind() != DeviceKind::cuda) GTEST_SKIP() << "CPU workers are told numbers with each step";

@@ -1,4 +1,4 @@
-// Optimizers of ranges of flat buffers, as strategies deal them out over devices.
+// Optimizers over ranges of flat buffers, as strategies shard them over devices.
 
 #include "optim/flat_weights.h"
 
@@ -92,7 +92,7 @@ TEST_P(FlatRanges, AreUpdatedInTheBitsOfTheWhole) {
 }
 
 TEST_P(FlatRanges, AreUpdatedByOneOptimizerToo) {
-  // Gradients that come range by range, as those that are held by runs do.
+  // Gradients that arrive range by range, as where they are held by ranges.
   const auto device = GetParam().open();
   for (const NamedOptimizer& one : optimizers()) {
     if (one.measures) continue;  // they need all gradients at once

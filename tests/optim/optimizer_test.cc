@@ -1,4 +1,4 @@
-// Optimizers over the flat buffers of a model, and how a configuration names them.
+// Optimizers over a model's flat buffers, and how a configuration names them.
 
 #include "optim/optimizer.h"
 
@@ -34,7 +34,7 @@ std::unique_ptr<nn::Model> little_model(Device& device) {
 
 class Optimizers : public ::testing::Test {
  protected:
-  /// Every element after two steps at a rate of 0.5.
+  /// The value of every element after two steps at a rate of 0.5.
   float after_two_steps(const optim::SgdSettings& settings) const {
     const auto model = little_model(*device_);
     optim::Sgd sgd(optim::FlatWeights::of(*model), settings);
@@ -44,7 +44,7 @@ class Optimizers : public ::testing::Test {
       for (const float value : parameter->value().values()) EXPECT_EQ(value, first);
     return first;
   }
-  /// The optimizer that the text names, and what a little model's weight, or its bias, is after two steps of it.
+  /// The name of the optimizer in the text, and a little model's weight, or its bias, after two steps.
   std::pair<std::string, float> read(const std::string& text, bool of_bias = false) const {
     optim::OptimizerSpec spec;
     const ConfigSession session(parse_config(text, "a.yaml"),
@@ -61,9 +61,9 @@ class Optimizers : public ::testing::Test {
 TEST_F(Optimizers, SgdGoesDownTheGradient) { EXPECT_EQ(after_two_steps({}), 1 - 0.5f * 2 * 2); }
 
 TEST_F(Optimizers, MomentumKeepsWhatItHad) {
-  // Velocities 2 and 0.5 * 2 + 2.
+  // The velocities are 2 and 0.5 * 2 + 2.
   EXPECT_EQ(after_two_steps({.momentum = 0.5}), 1 - 0.5f * (2 + 3));
-  // Nesterov: 2 + 0.5 * 2, then 2 + 0.5 * 3.
+  // With Nesterov: 2 + 0.5 * 2, then 2 + 0.5 * 3.
   EXPECT_EQ(after_two_steps({.momentum = 0.5, .nesterov = true}), 1 - 0.5f * (3 + 3.5f));
 }
 
@@ -92,25 +92,27 @@ TEST_F(Optimizers, AreReadFromTheConfiguration) {
 }
 
 TEST_F(Optimizers, AdamIsReadWithPyTorchsDefaults) {
-  // Equal gradients leave both means at what they are, once corrected: each step is as long as the rate.
+  // Equal gradients don't change the corrected means, so each step is as long as the learning rate.
   EXPECT_NEAR(read("optimizer: adam\n").second, 1 - 2 * 0.5, 1e-6);
   EXPECT_NEAR(read("optimizer: {name: adam, betas: [0.5, 0.5], eps: 2}\n").second, 1 - 2 * 0.25, 1e-6);
-  // AdamW's default decay: 0.01 of the weight times the rate, before each step.
+  // AdamW's default decay multiplies the weight by 1 - 0.01 * rate before each step.
   EXPECT_NEAR(read("optimizer: adamw\n").second, (0.995 - 0.5) * 0.995 - 0.5, 1e-6);
   EXPECT_NEAR(read("optimizer: {name: adamw, weight_decay: 0}\n").second, read("optimizer: adam\n").second, 1e-6);
 }
 
 TEST_F(Optimizers, ThoseByLayersScaleTheWeightByItsNorms) {
-  // Of a weight of 1s and gradients of 2s: steps of 0.5 * 0.5 * |weights| / |gradients| * 2, of 1 and of 0.75.
+  // A weight of 1s with gradients of 2s: steps of 0.5 * 0.5 * |weights| / |gradients| * 2, for weights of 1 and then of
+  // 0.75.
   const auto lars = read("optimizer: {name: lars, momentum: 0, trust_coefficient: 0.5, eps: 0}\n");
   EXPECT_EQ(lars.first, "lars");
   EXPECT_NEAR(lars.second, 0.5625, 1e-6);
-  // Of 0.5 and, as gradients stay as they are, half of what is left, however long Adam's step is.
+  // The first step is 0.5. Since gradients stay the same, the second is half of what is left, however long Adam's step
+  // is.
   EXPECT_NEAR(read("optimizer: {name: lamb, weight_decay: 0}\n").second, 0.25, 1e-6);
   EXPECT_NEAR(read("optimizer: {name: lamb, weight_decay: 0, eps: 1}\n").second, 0.25, 1e-6);
 }
 
-/// With what they have to say: a bias that is 1, after two steps of 0.5.
+/// Each option is tested on a bias of 1, after two steps of 0.5.
 TEST_F(Optimizers, ThoseByLayersTakeTheirOptions) {
   const auto bias = [&](const std::string& options) { return read("optimizer: {" + options + "}\n", true).second; };
   // Vectors move as under SGD and AdamW.
@@ -120,7 +122,7 @@ TEST_F(Optimizers, ThoseByLayersTakeTheirOptions) {
   EXPECT_NEAR(bias("name: lars, momentum: 0, adapt_vectors: true, trust_coefficient: 0.5, eps: 0"), 0.5625, 1e-6);
   EXPECT_NEAR(bias("name: lamb, weight_decay: 0"), 0, 1e-5);
   EXPECT_NEAR(bias("name: lamb, weight_decay: 0, adapt_vectors: true"), 0.25, 1e-6);
-  // All steps are of first / sqrt(second) = 1, but for what eps and decay make of them.
+  // All steps are of first / sqrt(second) = 1, except as eps and decay change them.
   EXPECT_NEAR(bias("name: lamb, weight_decay: 0, betas: [0.5, 0.25], eps: 2"), 1 - 2 * 0.25, 1e-6);
   EXPECT_NEAR(bias("name: lamb, weight_decay: 0.5"), (1 - 0.5 * 1.5) - 0.5 * (1 + 0.5 * 0.25), 1e-5);
 }

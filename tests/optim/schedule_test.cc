@@ -31,7 +31,7 @@ TEST(Schedules, AreThoseOfPyTorch) {
   }
 }
 
-/// Also how far it has come, evaluation by evaluation.
+/// The comparison includes the schedule's state, evaluation by evaluation.
 TEST(Schedules, APlateauIsThatOfPyTorch) {
   std::ifstream file(testing::source_file("tests/optim/pytorch_plateaus.json"));
   const auto cases = nlohmann::json::parse(file);
@@ -46,7 +46,7 @@ TEST(Schedules, APlateauIsThatOfPyTorch) {
     for (size_t i = 0; i < of["values"].size(); ++i) {
       EXPECT_DOUBLE_EQ(schedule.rate(1), of["rates"][i].get<double>()) << "evaluation " << i + 1;
       if (state.count(of["values"][i], spec.plateau, goal)) changes += schedule.reduce() ? 1 : 0;
-      // As a training that goes on begins.
+      // A resumed run begins like this.
       optim::Schedule anew(spec, 0.4, 7, 42);
       anew.scale_by(schedule.scale());
       EXPECT_EQ(anew.rate(1), schedule.rate(1));

@@ -1,5 +1,5 @@
-// What batch norms share over the devices in the modes that leave each its own batch statistics, and what holds in all
-// modes: when a training is evaluated or saved changes no bit of it.
+// Modes of `batch_norm` in which each device keeps its own batch statistics: what devices share. In all modes:
+// evaluating or saving at any time changes no bit of a training run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ State trained(const StrategyOptions& options, int64_t steps, int64_t batch) {
   return strategy->state_dict();
 }
 
-/// Trains step by step; between two of them `between` may read the strategy.
+/// Trains step by step; `between` may read the strategy between two steps.
 template <class Between>
 State trained_with(Strategy& strategy, int64_t first, int64_t end, const Between& between) {
   const ImageDatasets data = digits(70, 10);
@@ -76,7 +76,7 @@ TEST_P(BatchNormModes, AreTheSameOnOneDevice) {
   EXPECT_EQ(make_strategy(options)->statistics_spread(), std::nullopt);
 }
 
-/// A batch norm of maps of one pixel, which sees one number of each channel in a batch of one sample.
+/// A batch norm of one-pixel maps: with one sample, it sees one number per channel.
 models::ModelSpec one_pixel_net() {
   models::ModelSpec net;
   const ConfigSession session(
@@ -112,7 +112,8 @@ INSTANTIATE_TEST_SUITE_P(All, BatchNormModes,
                          });
 
 TEST(BatchNormAverage, IsWeightedBySamples) {
-  // The first batch norm sees the same on any devices: the means of 1, 2 and 2 samples make that of 5 together.
+  // The first batch norm's input is the same on any devices, so the weighted means of 1, 2 and 2 samples give that of
+  // all 5.
   const State single = trained(options_of(BatchNormMode::local, "single", 1), 1, 5);
   const auto& expected = values_of(single, "bn1.running_mean");
   for (const char* name : {"ddp", "data_parallel"}) {
@@ -155,7 +156,7 @@ TEST(BatchNormSpread, SaysHowFarTheDevicesAreApart) {
   };
   EXPECT_EQ(spread_after(BatchNormMode::sync, 4), 0);
   EXPECT_EQ(spread_after(BatchNormMode::average, 4), 0);
-  // Copied before every step, they are as far apart as one step leaves them.
+  // `first` copies the statistics before every step, so they differ by no more than one step.
   const double first = spread_after(BatchNormMode::first, 8), local = spread_after(BatchNormMode::local, 8);
   EXPECT_GT(first, 0);
   EXPECT_GT(local, 1.2 * first);
@@ -163,7 +164,7 @@ TEST(BatchNormSpread, SaysHowFarTheDevicesAreApart) {
 }
 
 TEST(BatchNormSpread, IsTheLargestOfAnyTensor) {
-  // Of the first tensor 0.5 of 4, of the second 1 of 10.
+  // The first tensor's spread is 0.5 of 4, the second's 1 of 10.
   EXPECT_EQ(statistics_spread({{{1, -4}, {10, 3}}, {{1.5, -4}, {10, 4}}, {{1.25, -4}, {10, 3.5}}}), 0.125);
   EXPECT_EQ(statistics_spread({{{0, 0}}, {{0, 0}}}), 0.0);
   EXPECT_EQ(statistics_spread({{{1, 2}}}), std::nullopt);
@@ -183,7 +184,7 @@ TEST(BatchNormCosts, OfRunningStatisticsAreOneCollectiveAStep) {
     }
     return counts;
   };
-  int64_t bytes = 0;  // mean and variance of each, brought up to 16 floats
+  int64_t bytes = 0;  // mean and variance of each batch norm, padded to 16 floats
   for (const int64_t channels : kResidualNetChannels) bytes += 2 * 4 * ((channels + 15) / 16 * 16);
   const CommCounts local = sent(BatchNormMode::local), average = sent(BatchNormMode::average),
                    first = sent(BatchNormMode::first);

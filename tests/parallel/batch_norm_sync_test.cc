@@ -1,5 +1,5 @@
-// With `batch_norm: sync` several devices compute what one computes with the whole batch, batch norms included: on a
-// small residual net and real digits.
+// With `batch_norm: sync` several devices compute what one device computes with the whole batch, batch norms included:
+// on a small residual net and real digits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,11 +12,12 @@
 namespace dptrain::parallel {
 namespace batch_norm_sync_test {
 
-/// Of plain SGD: it leaves so little of the weights that a step's gradients come back to float32's own precision.
+/// A learning rate for plain SGD. It leaves so little of the weights that a step's gradients can be read from them with
+/// float32's own precision.
 constexpr double kAllGradient = 65536;
 
-// Gradients go through five batch norms, each of which loses a few roundings of 6e-8: some 1e-6 of their norm. Batch
-// statistics of each device's own are off by more than a tenth.
+// Gradients go through five batch norms. Each adds a few rounding errors of 6e-8, together about 1e-6 of the gradients'
+// norm. With separate batch statistics per device, the gradients would be off by more than a tenth.
 constexpr double kRounding = 1e-5;
 
 StrategyOptions sync_on(const char* name, int devices) {
@@ -26,7 +27,7 @@ StrategyOptions sync_on(const char* name, int devices) {
 struct Trained {
   State state;
   std::vector<double> losses;
-  CommCounts sent;  ///< bytes of all ranks, collectives of each
+  CommCounts sent;  ///< bytes of all ranks together, collectives of each rank
 };
 
 Trained trained(const StrategyOptions& options, int64_t steps, int64_t batch, double learning_rate) {
@@ -47,8 +48,8 @@ StrategyOptions single_like(StrategyOptions options) {
   return options;
 }
 
-/// After a step of kAllGradient the parameters, gradients that is, agree as one vector, and so does each tensor of
-/// running statistics.
+/// Compares states after a step of kAllGradient, where the parameters are the gradients. All parameters must agree as
+/// one vector, and so must each tensor of running statistics.
 void expect_close(const State& got, const State& right, double bound) {
   ASSERT_EQ(got.size(), right.size());
   double gradients = 0, gradients_apart = 0;
@@ -85,14 +86,14 @@ class BatchNormSync : public ::testing::TestWithParam<std::tuple<const char*, in
 TEST_P(BatchNormSync, AStepIsThatOfOneDevice) { expect_as_single(options(), 22, kRounding); }  // uneven on 3 and 4
 
 TEST_P(BatchNormSync, SoIsOneOfFewerSamplesThanDevices) {
-  // No device may wait for one that has nothing to do: pytorch/pytorch#38174 and #48988.
+  // No device may wait for a device that has nothing to do: pytorch/pytorch#38174 and #48988.
   expect_as_single(options(), 2, kRounding);
   expect_as_single(options(), 1, kRounding);
 }
 
 TEST_P(BatchNormSync, SoAreMicroBatches) {
-  // Batch norms see a micro-batch at a time, on one device and on several. Of 5 samples in 7 micro-batches some have
-  // one sample, some none at all.
+  // Batch norms see one micro-batch at a time, on one device and on several. With 5 samples in 7 micro-batches, some
+  // micro-batches have one sample and some none.
   for (const auto& [micro_batches, batch] : {std::pair<int64_t, int64_t>{2, 22}, {7, 30}, {7, 5}}) {
     SCOPED_TRACE(::testing::Message() << batch << " samples in " << micro_batches);
     StrategyOptions several = options();
@@ -102,7 +103,7 @@ TEST_P(BatchNormSync, SoAreMicroBatches) {
 }
 
 TEST_P(BatchNormSync, SoItIsInHalfPrecision) {
-  // Where sums differ in their last bit, some activations round to the next bf16, 2^-8 apart.
+  // Where sums differ in their last bit, some activations round to a neighboring bf16 value, 2^-8 away.
   StrategyOptions several = options();
   several.precision = Precision::bf16;
   expect_as_single(several, 22, 0.03);
@@ -182,7 +183,7 @@ TEST(BatchNormSyncModels, OfAResNetAreThoseOfOneDevice) {
   StrategyOptions two{.model = "resnet18", .devices = 2, .batch_norm = BatchNormMode::sync};
   const Trained one = trained(single_like(two), 1, 5, kAllGradient), got = trained(two, 1, 5, kAllGradient);
   EXPECT_NEAR(got.losses[0], one.losses[0], 1e-5 * one.losses[0]);
-  // Seventeen batch norms of five samples, each of which makes more of roundings.
+  // There are seventeen batch norms of five samples, and each amplifies rounding errors.
   expect_close(got.state, one.state, 5e-3);
   two.batch_norm = BatchNormMode::local;
   const CommCounts local = trained(two, 1, 5, kAllGradient).sent;

@@ -1,4 +1,4 @@
-// The bubble that a pipeline is told to have is the one that it has, on stages whose time is known since they sleep.
+// A pipeline's predicted bubble is its measured bubble. The stages sleep, so their times are known.
 #include <gtest/gtest.h>
 
 #include "parallel/pipeline_schedules.h"
@@ -9,7 +9,7 @@ namespace bubble_test {
 
 constexpr int64_t kMicroBatches = 4, kSteps = 3;
 
-/// The figures of a pipeline of stages that sleep so long, or of several.
+/// The figures of a pipeline whose stages sleep for these times, or of several replicas of it.
 PipelineFigures figures_of(const std::vector<Sleeps>& sleeps, PipelineSchedule schedule, int replicas = 1) {
   const int of_device = schedule == kInterleaved ? 2 : 1;
   std::vector<SleepingLayer> layers;
@@ -32,10 +32,10 @@ PipelineFigures figures_of(const std::vector<Sleeps>& sleeps, PipelineSchedule s
 /// Parameter: the schedule.
 class Bubble : public ::testing::TestWithParam<PipelineSchedule> {
  protected:
-  /// What a machine adds that is busy with something else.
+  /// The error that a busy machine may add.
   static constexpr double kSlack = 0.08;
   static constexpr Sleeps kStage = {.forward_s = 0.02, .backward_s = 0.02, .weights_s = 0.02};
-  /// Of three.
+  /// The bubble of three equal stages.
   static double of_equal_stages() {
     return 2.0 / ((GetParam() == PipelineSchedule::zero_bubble ? 3 : 1) * kMicroBatches + 2);
   }
@@ -51,13 +51,13 @@ TEST_P(Bubble, OfEqualStagesIsThatOfTheirNumber) {
 
 TEST_P(Bubble, OfUnequalStagesIsThatOfTheSlowest) {
   const PipelineFigures figures = figures_of({kStage, kSlowStage, kStage}, GetParam());
-  // The others work a third of the slow stage's time.
+  // The other stages work for a third of the slow stage's time.
   EXPECT_GT(figures.predicted_bubble, 4.0 / 9 - kSlack / 2);
   ASSERT_TRUE(figures.bubble.has_value());
   EXPECT_NEAR(*figures.bubble, figures.predicted_bubble, kSlack);
 }
 
-/// Each has its part of every micro-batch, and a stage as long to work as alone.
+/// Each replica has a part of every micro-batch, and a stage sleeps as long as in a single pipeline.
 TEST_P(Bubble, OfReplicasIsThatOfOne) {
   for (const auto& [middle, bubble] : {std::pair{kStage, of_equal_stages()}, {kSlowStage, 4.0 / 9}}) {
     const PipelineFigures figures = figures_of({kStage, middle, kStage}, GetParam(), 2);

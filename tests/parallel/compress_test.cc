@@ -1,4 +1,4 @@
-// ddp with compressed gradients: LeNet learns from them as from others, and goes on from checkpoints.
+// ddp with compressed gradients: LeNet learns from them as well as from plain ones, and resumes from checkpoints.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -13,7 +13,7 @@ StrategyOptions options_of(const std::string& name, int devices) {
   return {.name = name, .devices = devices, .buckets = {.bucket_mb = 0.5}, .sgd = {.momentum = 0.9}};
 }
 
-/// Names of ddp with each method.
+/// The names of ddp with each method.
 class Compress : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Compress, LearnsAsDdpDoes) {

@@ -13,8 +13,9 @@
 
 namespace dptrain::parallel {
 
-/// Ranks that exchange gradients that a test makes up, bucket by bucket, and nothing else. The model's convolution has
-/// a weight in blocks of channels, padded; two of its weights are worth factors.
+/// Ranks that do nothing but exchange gradients, bucket by bucket; the test makes the gradients up. The model's
+/// convolution has a padded weight in blocks of channels. Two of the model's weights are large enough for low-rank
+/// factors.
 class CompressedRanks {
  public:
   using Values = std::vector<nn::NamedValues>;
@@ -46,7 +47,7 @@ class CompressedRanks {
   const nn::Model& model() const { return *ends_[0].model; }
   int buckets() const { return ends_[0].buckets->count(); }
 
-  /// One step's exchange; every rank's gradients after it, as they lie in memory.
+  /// Runs one step's exchange. Returns every rank's gradients after it, in memory order.
   std::vector<std::vector<float>> exchange(const Gradients& gradients) {
     std::vector<std::vector<float>> after(ends_.size());
     team_.run("step", [&](int rank) {
@@ -62,12 +63,12 @@ class CompressedRanks {
     });
     return after;
   }
-  /// What a rank keeps, as gradients lie in memory; zeros where the method keeps nothing.
+  /// The residual that a rank keeps, laid out as gradients are in memory; zeros where the method keeps none.
   std::vector<float> residual(int rank) const {
     const Tensor& kept = ends_[static_cast<size_t>(rank)].compression->residual();
     return kept.defined() ? kept.values() : std::vector<float>(static_cast<size_t>(model().gradients().elements()));
   }
-  /// Values by parameter, laid out as gradients are in memory.
+  /// The values of all parameters, laid out as gradients are in memory.
   std::vector<float> laid_out(const std::function<std::vector<float>(const Parameter&)>& values) {
     std::vector<float> result;
     team_.run("layout", [&](int rank) {

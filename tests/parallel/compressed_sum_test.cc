@@ -1,4 +1,4 @@
-// What ranks make of gradients that they exchange compressed: sums, residuals, bytes.
+// What an exchange of compressed gradients gives: sums, residuals, bytes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace compressed_sum_test {
 
 using Method = CompressionOptions::Method;
 
-/// A step's gradients, with a part that stays and one that changes.
+/// A step's gradients: the sum of a part that stays and a part that changes from step to step.
 CompressedRanks::Gradients gradients_of(int step) {
   return [step](int rank, const Parameter& parameter) {
     std::vector<float> values(static_cast<size_t>(parameter.shape().elements()));
@@ -44,7 +44,7 @@ class Sums {
     totals_.resize(values.size());
     for (size_t i = 0; i < values.size(); ++i) totals_[i] += values[i];
   }
-  /// The norm of the difference, by the norm of `other`.
+  /// The norm of the difference, relative to the norm of `other`.
   double distance(const Sums& other) const {
     double difference = 0, norm = 0;
     for (size_t i = 0; i < totals_.size(); ++i) {
@@ -137,7 +137,7 @@ std::string method_name(const ::testing::TestParamInfo<Method>& info) { return c
 INSTANTIATE_TEST_SUITE_P(Methods, EveryMethod,
                          ::testing::Values(Method::bf16, Method::fp16, Method::powersgd, Method::two_bit), method_name);
 
-/// Parameters: how gradients are made smaller, and over how many ranks.
+/// Parameters: compression options, and number of ranks.
 class ErrorFeedback : public ::testing::TestWithParam<std::tuple<CompressionOptions, int>> {
  protected:
   CompressionOptions options() const { return std::get<0>(GetParam()); }
@@ -158,7 +158,7 @@ TEST_P(ErrorFeedback, WhatIsAppliedAndWhatIsKeptAreAllThatWasGiven) {
   for (int rank = 0; rank < ranks(); ++rank) applied_and_kept.add(exchanging.residual(rank));
   EXPECT_LT(applied_and_kept.distance(given), 1e-5);
   EXPECT_GT(applied.distance(given), 1e-3) << "nothing was left out";
-  // Of matrices of full rank one direction a step is little.
+  // One direction per step is little for matrices of full rank.
   const double most_left_out = options().method == Method::powersgd && options().rank == 1 ? 0.85 : 0.5;
   EXPECT_LT(applied.distance(given), most_left_out) << "what stays of the gradients gets through";
 }
@@ -175,7 +175,7 @@ TEST_P(ErrorFeedback, OnOtherRanksWhatWasKeptIsNotLost) {
   }
 }
 
-/// "powersgd_7_on_3", "two_bit_150_on_3" of a threshold of 1.5.
+/// A test's name: "powersgd_7_on_3"; "two_bit_150_on_3" has a threshold of 1.5.
 std::string setting_name(const ::testing::TestParamInfo<std::tuple<CompressionOptions, int>>& info) {
   const CompressionOptions& options = std::get<0>(info.param);
   const int setting =
@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, ErrorFeedback,
                          ::testing::Combine(::testing::ValuesIn(kSettings), ::testing::Values(2, 3, 5)), setting_name);
 
 TEST(HalfSums, RoundTwice) {
-  // Each rank's number is rounded to nearest once, and the sum of two once more.
+  // Each rank rounds its number to nearest once, and their sum is rounded once more.
   for (const auto& [method, bits] : {std::pair{Method::bf16, 8}, std::pair{Method::fp16, 11}}) {
     CompressedRanks ranks({.method = method}, 2);
     const auto after = ranks.exchange(gradients_of(0));
@@ -214,7 +214,7 @@ TEST(HalfSums, Fp16KeepsWhatItsRangeWouldLose) {
 TEST(PowerSgd, ReproducesSumsOfItsRank) {
   for (const double size : {1.0, 1e-6}) {
     CompressedRanks ranks({.method = Method::powersgd, .rank = 3}, 3);
-    // Nothing can be learned from zeros, and nothing is forgotten.
+    // A step of zeros teaches the method nothing, and it must not forget anything either.
     ranks.exchange([](int, const Parameter& parameter) {
       return std::vector<float>(static_cast<size_t>(parameter.shape().elements()), 0.f);
     });
@@ -229,7 +229,7 @@ TEST(PowerSgd, OfFullRankIsThePlainSum) {
 }
 
 TEST(PowerSgd, ComesNearerWithEveryStep) {
-  // The same gradients again and again: power iteration finds the largest singular vectors.
+  // The gradients are the same in every step: power iteration finds the largest singular vectors.
   CompressedRanks ranks({.method = Method::powersgd, .rank = 1}, 2);
   const auto gradients = [](int, const Parameter& parameter) {
     auto values = of_rank_two(1)(0, parameter);
@@ -248,7 +248,7 @@ TEST(PowerSgd, ComesNearerWithEveryStep) {
   EXPECT_LT(distances[11], 0.5 * distances[0]);
 }
 
-/// What one step sends, of all ranks.
+/// The bytes that all ranks send in one step.
 int64_t bytes_of(CompressedRanks& ranks) {
   const int64_t before = ranks.sent_bytes();
   ranks.exchange(gradients_of(0));

@@ -1,5 +1,5 @@
-// Updates that are made in the course of the next step: the bits of updates at the step's end, whatever is asked of the
-// weights in between, and less waiting for a slow link.
+// Updates that are made during the next step give bit-identical weights to updates at the step's end, no matter when
+// the weights are read, and wait less for a slow link.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ TEST(DeferredUpdate, WhoeverLooksAtWeightsSeesTheLastStepsUpdate) {
     for (int64_t step = 1; step <= 2; ++step)
       strategy->train_step(loader.next(), {.step = step, .epoch = 1, .learning_rate = 0.1});
   }
-  // Before anybody has asked for scores.
+  // Here nothing has asked for scores yet.
   EXPECT_EQ(later->evaluate(*data.test, {.stopped = [] { return false; }})->mean_loss(),
             at_once->evaluate(*data.test, {.stopped = [] { return false; }})->mean_loss());
   expect_same_bits(later->state_dict(), at_once->state_dict());
@@ -79,7 +79,7 @@ TEST(DeferredUpdate, StateIsThatOfTheLastStepAlsoWhereNobodyAskedForWeights) {
 }
 
 TEST(DeferredUpdate, OfBranchesThatAStepLeavesOutIsMadeAsWell) {
-  // Step 2 doesn't use the branch, whose update of step 1 then has no layer to wait for.
+  // Step 2 doesn't use the branch, so the branch's update of step 1 has no layer to wait for.
   std::vector<State> states;
   for (const bool defers : {false, true}) {
     StrategyOptions options{.net = half_used_net(), .find_unused = true, .sgd = kMomentum};
@@ -92,7 +92,8 @@ TEST(DeferredUpdate, OfBranchesThatAStepLeavesOutIsMadeAsWell) {
 }
 
 TEST(DeferredUpdate, OfADeviceWithoutSamplesIsMadeInTheSameOrder) {
-  // PowerSGD's second exchange begins where the first ends, so ranks that end them in another order disagree.
+  // PowerSGD's second exchange begins when the first ends, so ranks that end their first exchanges in different orders
+  // would disagree.
   for (const char* name : {"ddp", "ddp_powersgd"}) {
     SCOPED_TRACE(name);
     std::vector<State> states;
@@ -107,14 +108,16 @@ TEST(DeferredUpdate, OfADeviceWithoutSamplesIsMadeInTheSameOrder) {
   }
 }
 
-/// Seconds that two ranks take for `steps` steps, and of them those spent on communication, the most of both.
+/// Seconds that two ranks take for `steps` steps, and seconds of exposed communication; of the two ranks, the larger
+/// value.
 struct Timed {
   double seconds = 0;
   double exposed = 0;
 };
 
 constexpr int kSteps = 4;
-constexpr double kPass_s = 0.4;  ///< a forward pass, and a backward pass; gradients are on their way as long as both
+constexpr double kPass_s =
+    0.4;  ///< a forward pass, and also a backward pass; sending all gradients takes as long as both
 
 Timed timed(const BucketOptions& buckets) {
   std::vector<SleepingLayer> layers;
@@ -139,12 +142,12 @@ Timed timed(const BucketOptions& buckets) {
 }
 
 TEST(LongDeferredUpdate, HidesWhatBackwardAloneCannot) {
-  // A bucket a layer. Backward hides at most its own length; the forward pass hides as much again, but of the last
-  // step: 4.1 s in place of 5.1, and a wait of 0.8 s in place of 1.9.
+  // Each layer is a bucket. The backward pass hides at most its own length. The forward pass hides as much again,
+  // except in the last step: 4.1 s instead of 5.1 s, and a wait of 0.8 s instead of 1.9 s.
   const BucketOptions sizes{.bucket_mb = 0.27, .first_bucket_mb = 0.27};
   BucketOptions later = sizes;
   later.defer_updates = true;
-  // Whatever else the machine does in a turn makes one of both longer.
+  // Other work on the machine may slow down either run of a turn, so the best of three turns counts.
   double seconds = 1, exposed = 1;
   for (int turn = 0; turn < 3 && (seconds > 0.87 || exposed > 0.65); ++turn) {
     const Timed at_once = timed(sizes), deferred = timed(later);

@@ -1,4 +1,4 @@
-// A device that stands in the list twice is two devices to every strategy.
+// A device that is listed twice counts as two devices under every strategy.
 #include <gtest/gtest.h>
 
 #include "parallel/digits.h"
@@ -10,7 +10,7 @@ namespace device_twice_test {
 /// Parameter: a strategy, or ddp with one of its options.
 class ADeviceListedTwice : public ::testing::TestWithParam<const char*> {
  protected:
-  /// Trained on these devices, over and over, as many as the strategy takes.
+  /// The result of training on these devices, repeated to the number that the strategy takes.
   static Trained trained_on(const std::vector<DeviceId>& devices) {
     const std::string name = GetParam();
     const bool of_ddp = name == "next_forward" || name == "shards";

@@ -1,5 +1,4 @@
-// Loss and accuracy of given weights are the same numbers on any device count, by the first device's running
-// statistics.
+// Given weights have the same loss and accuracy on any number of devices, with the first device's running statistics.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +29,7 @@ void expect_same(const Score& a, const Score& b) {
   }
 }
 
-/// The score of this state by one replica of its own, block after block.
+/// The score of this state, evaluated by a single replica, block after block.
 Score score_of(const std::vector<nn::NamedValues>& state, const std::string& model_name, const Dataset& dataset) {
   const auto device = testing::test_device(1);
   Replica replica(*device, context_of({.model = model_name, .devices = 1}).replica, {.updates = false});
@@ -70,7 +69,7 @@ TEST(Evaluation, GivenWeightsHaveTheSameScoreOnAnyDevices) {
   }
 }
 
-/// Whose logical shards are of training alone.
+/// Logical shards affect training alone.
 TEST(Evaluation, GivenWeightsHaveTheSameScoreInShards) {
   const Datasets data = digits(10, 333);
   const Score reference = evaluated(*make_strategy({.name = "single", .devices = 1}), *data.test);
@@ -111,15 +110,15 @@ TEST(Evaluation, IsByTheAveragedWeightsWhereThereAreSome) {
     train(*plain, data, 3, 20, 0.1);
     const Score trained = evaluated(*plain, *data.test);
 
-    options.average_decay = 0.0;  // the weights themselves, but for rounding
+    options.average_decay = 0.0;  // equals the weights themselves, except for rounding
     const auto at_once = make_strategy(options);
     train(*at_once, data, 3, 20, 0.1);
     EXPECT_NEAR(evaluated(*at_once, *data.test).mean_loss(), trained.mean_loss(), 1e-6 * trained.mean_loss());
-    options.average_decay = 1.0;  // those of the beginning
+    options.average_decay = 1.0;  // keeps the initial weights
     const auto never = make_strategy(options);
     train(*never, data, 3, 20, 0.1);
     expect_same(evaluated(*never, *data.test), untrained);
-    // The weights are trained on as they were.
+    // Evaluating the average leaves the trained weights as they were.
     train(*never, data, 3, 20, 0.1);
     train(*plain, data, 3, 20, 0.1);
     const auto state = never->state_dict(), expected = plain->state_dict();

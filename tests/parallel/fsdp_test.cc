@@ -1,4 +1,4 @@
-// fsdp: the bits of ddp, a part of everything's memory, checkpoints of anybody.
+// fsdp gives bit-identical weights to ddp in a part of the memory, and resumes from any strategy's checkpoint.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@
 namespace dptrain::parallel {
 namespace fsdp_test {
 
-/// Everything that a checkpoint holds after some steps of 50 samples, the last of which has 10.
+/// The full checkpoint state after some steps of 50 samples; the last step has 10.
 TrainingState state_after(const StrategyOptions& options, int64_t steps = 4) {
   const auto strategy = make_strategy(options);
   train(*strategy, digits(50 * steps - 40, 10), steps, 50, 0.01, options.micro_batches);
@@ -31,7 +31,7 @@ void expect_same_states(const TrainingState& a, const TrainingState& b) {
   }
 }
 
-/// Of ten samples nine devices have one or two, a tenth of which is a device that computes nothing in micro-batches.
+/// The last step has ten samples: devices have one or two each, and in micro-batches some devices have none.
 TEST(Fsdp, EndsInTheBitsOfDdp) {
   for (const int devices : {1, 2, 3, 4, 7})
     for (const int64_t micro_batches : {1, 3})
@@ -107,7 +107,7 @@ TEST(Fsdp, CheckpointsAreThoseOfDdpOnAnyDevices) {
   const TrainingState start = state_after(options_of("fsdp", 3));
   for (const int devices : {1, 2, 4})
     expect_same_states(goes_on(start, "fsdp", devices), goes_on(start, "ddp", devices));
-  // What was restored is what is saved, and what isn't in a checkpoint is begun anew.
+  // Saving right after a restore gives the same state. Whatever isn't in a checkpoint starts anew.
   const auto restored = make_strategy(options_of("fsdp", 2));
   restored->restore(start);
   expect_same_states(restored->training_state(), start);
@@ -133,7 +133,8 @@ TEST(Fsdp, IsEvaluatedAsDdpIsAndGoesOnAfterIt) {
   expect_same_bits(trained("fsdp"), trained("ddp"));
 }
 
-/// More blocks than devices, of which one is left over; asked before each, whoever says so ends all.
+/// There are more blocks than devices, and the last round isn't full. `stopped` is asked before each block, and a
+/// device that hears yes ends the evaluation on all devices.
 TEST(Fsdp, AnEvaluationThatIsStoppedEndsOnAllDevicesAndChangesNothing) {
   const Datasets data = digits(60, 1300);
   const auto strategy = make_strategy(adam_on("fsdp", 2)), other = make_strategy(adam_on("fsdp", 2));
@@ -151,7 +152,8 @@ TEST(Fsdp, AnEvaluationThatIsStoppedEndsOnAllDevicesAndChangesNothing) {
   expect_same_bits(strategy->state_dict(), other->state_dict());
 }
 
-/// What devices hold of a ResNet-18: 11.2 million weights, the last block 4.7 million and the one before 3.7 million.
+/// Memory of devices that train a ResNet-18: 11.2 million weights, of which the last block has 4.7 million and the
+/// block before 3.7 million.
 class FsdpMemory : public ::testing::Test {
  protected:
   static constexpr int kDevices = 4;
@@ -193,7 +195,7 @@ TEST_F(FsdpMemory, HasTwoUnitsBesideThatInAStep) {
             weights(ddp) / kDevices + 1.02 * (kLast + kBefore));
 }
 
-/// An evaluation gathers unit by unit, and whoever saves the weights reads them parameter by parameter.
+/// An evaluation gathers one unit at a time, and saving reads the weights one parameter at a time.
 TEST_F(FsdpMemory, IsNoMoreWhereItIsEvaluatedOrSaved) {
   StrategyOptions options = adam_on("fsdp", kDevices);
   options.model = "resnet18";
@@ -227,8 +229,8 @@ TEST_F(FsdpMemory, GathersHalfAsMuchInHalfPrecision) {
               0.5 * static_cast<double>(gathered(held("fsdp"))), 0.02 * static_cast<double>(gathered(held("fsdp"))));
 }
 
-/// Gradients (N - 1) / N times from each device, weights as often as they are gathered: each unit twice, but for the
-/// last two, which backward comes to while they are there.
+/// Each device sends gradients (N - 1) / N times, and weights as often as they are gathered: each unit twice, except
+/// the last two. These are still gathered when the backward pass reaches them.
 TEST(Fsdp, SendsWhatItsUnitsSay) {
   for (const int devices : {1, 2, 3, 4}) {
     SCOPED_TRACE(devices);
@@ -237,7 +239,7 @@ TEST(Fsdp, SendsWhatItsUnitsSay) {
       options.fsdp.unit_mb = unit_mb;
       const auto strategy = make_strategy(options);
       train(*strategy, digits(50, 10), 1, 50, 0.01);
-      strategy->training_state();  // which no step pays for
+      strategy->training_state();  // reading the state must not count as a step's bytes
       int64_t bytes = 0;
       for (int rank = 0; rank < devices; ++rank) bytes += strategy->take_costs(rank).communication.bytes;
       return static_cast<double>(bytes);
@@ -245,13 +247,14 @@ TEST(Fsdp, SendsWhatItsUnitsSay) {
     const double ddp = bytes_of("ddp", 0);
     EXPECT_NEAR(bytes_of("fsdp_kept", 1e-6), ddp, 0.001 * ddp) << "but for what pads parts";
     EXPECT_NEAR(bytes_of("fsdp", 1), ddp, 0.001 * ddp);
-    // conv1 is the only one behind the last two.
+    // conv1 is the only unit that isn't among the last two, and so the only one gathered twice.
     EXPECT_NEAR(bytes_of("fsdp", 1e-6), ddp, 0.01 * ddp);
     EXPECT_GE(bytes_of("fsdp", 1e-6), bytes_of("fsdp_kept", 1e-6) + (devices - 1) * 4 * 150);
   }
 }
 
-/// Each takes its part of the weights, and of what the optimizer has, from what its own process has read.
+/// Each rank takes its part of the weights and of the optimizer's state from the checkpoint that its own process has
+/// read.
 TEST(Fsdp, ProcessesThatReadUnlikeCheckpointsGoNoFurther) {
   const TrainingState one = state_after(adam_on("fsdp", 2), 2);
   TrainingState other = one;
@@ -272,7 +275,7 @@ TEST(Fsdp, WithoutMemoryToBeginWithIsRefused) {
   testing::expect_error(ExitCode::device, {"start", "a limit of 100000"}, [&] { make_strategy(options); });
 }
 
-/// A wrong weight of one device is everybody's in the next step.
+/// All devices use one device's wrong weight in the next step.
 TEST(Fsdp, AFaultOfAWeightIsOfWhatTheDeviceHas) {
   using Kind = InjectedFault::Kind;
   const Datasets data = digits(80, 4);

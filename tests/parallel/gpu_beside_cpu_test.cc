@@ -1,4 +1,4 @@
-// A GPU and a CPU worker train together, and learn what a GPU alone does.
+// A GPU and a CPU worker train together, and learn what a GPU learns alone.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ TEST_F(CudaBesideCpu, AreStagesOfAPipeline) {
   }
 }
 
-/// Each of them two, so that boundaries in both directions are between unlike devices.
+/// The GPU and the CPU worker have two stages each, so that boundaries in both directions are between unlike devices.
 TEST_F(CudaBesideCpu, HaveSeveralStagesOfAPipeline) {
   const auto net = [](StrategyOptions options) {
     options.net = net_of_layers("[conv: {channels: 8, kernel: 3}, relu, flatten, linear: 32, relu, linear: classes]");
@@ -44,7 +44,8 @@ TEST_F(CudaBesideCpu, ShareAStep) {
   const auto ddp = trained({.name = "ddp", .sgd = {.momentum = 0.9}, .list = both}, 4, 16, 56);
   for (size_t step = 0; step < 4; ++step)
     EXPECT_NEAR(ddp.losses[step], alone.losses[step], 1e-4 * alone.losses[step]) << "step " << step + 1;
-  // A GPU and a CPU worker round a gradient's exponentials differently, and here one of them computes all losses.
+  // A GPU and a CPU worker round a gradient's exponentials differently. In ddp both compute losses, in data_parallel
+  // one device does.
   for (const int output_rank : {0, 1}) {
     const auto gathered = trained(
         {.name = "data_parallel", .output_rank = output_rank, .sgd = {.momentum = 0.9}, .list = both}, 4, 16, 56);
@@ -60,7 +61,7 @@ TEST_F(CudaBesideCpu, ShareAStepByTheirSpeeds) {
   const std::vector<double> speeds = make_strategy(options)->measure_speeds(*data.train, 8);
   ASSERT_EQ(speeds.size(), 2u);
   for (const double speed : speeds) EXPECT_GT(speed, 0);
-  // What `split: auto` may make of them.
+  // A split that `split: auto` may choose by these speeds.
   StrategyContext context = context_of(options);
   context.split = BatchSplit::weighted({3, 1});
   const auto losses = train(*make_strategy(options, context), data, 4, 16, 0.05);

@@ -1,4 +1,4 @@
-// What strategies on GPUs count: memory, times, and that steps take no more memory once every size has been seen.
+// Costs that strategies on GPUs count: memory and times. Steps allocate no more memory once every size has occurred.
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@ namespace gpu_costs_test {
 
 class CudaCosts : public CudaStrategies {};
 
-/// Real digits over and over, 157 MB of them: more than convolutions and products of LeNet take for their work on any
-/// GPU, which is counted as memory of the same purpose.
+/// Real digits, repeated to 157 MB. That is more than the workspaces of LeNet's convolutions and products take on any
+/// GPU, which are counted as memory of the same purpose.
 class ManyDigits final : public ImageDataset {
  public:
   int64_t samples() const override { return 200'000; }
@@ -68,7 +68,8 @@ TEST_F(CudaCosts, OnlyGpusThatReadTheDataSetHoldIt) {
   EXPECT_GT(held("ddp", 1), bytes);
 }
 
-/// By a limit that has room for all but the data set: the same bits, whatever comes with the batches.
+/// A memory limit leaves room for everything except the data set. Weights are bit-identical where samples come with the
+/// batches.
 TEST_F(CudaCosts, ADataSetThatDoesNotFitComesBatchByBatch) {
   const ImageDatasets data = many_digits();
   const auto bytes = data.train->samples() * data.train->image_shape().elements();
@@ -92,7 +93,7 @@ TEST_F(CudaCosts, ADataSetThatDoesNotFitComesBatchByBatch) {
     options.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 2};
     expect_alike(options, 15);
   }
-  // Both pass through the model, and the first never has a sample.
+  // Both devices pass through the model, and the first never has a sample.
   SCOPED_TRACE("without samples");
   expect_alike({.name = "ddp", .net = residual_net(), .list = {kGpu, kGpu}, .batch_norm = BatchNormMode::sync}, 1);
 }
@@ -100,7 +101,7 @@ TEST_F(CudaCosts, ADataSetThatDoesNotFitComesBatchByBatch) {
 TEST_F(CudaCosts, StepsThatImagesComeWithAreReplayed) {
   using How = StepRecorder::How;
   const ImageDatasets data = many_digits();
-  // Room for them and little more: half of it is too little.
+  // The limit has room for the images and little more; half of it is too little.
   const auto device = open_device(kGpu, {.memory_limit_bytes = 200'000'000});
   device->enter_thread();
   Replica replica(*device, context_of({.list = {kGpu}}).replica, ReplicaDuties());
@@ -120,7 +121,7 @@ TEST_F(CudaCosts, StepsThatImagesComeWithAreReplayed) {
   }
   EXPECT_EQ(hows, (std::vector{How::done, How::recorded, How::replayed, How::replayed}));
   EXPECT_GT(losses[0], 0);
-  // Without a rate an image has the same loss in every step, whichever are beside it.
+  // With a learning rate of 0 an image has the same loss in every step, whichever other images are in its batch.
   EXPECT_EQ(losses, std::vector(4, losses[0]));
 }
 
@@ -139,7 +140,7 @@ TEST_F(CudaCosts, NoMemoryIsTakenOnceEverySizeHasBeenSeen) {
       for (int rank = 0; rank < strategy->ranks(); ++rank) calls += strategy->device(rank).allocator().source_calls();
       return calls;
     };
-    // An epoch in which every size is done, and one in which all are recorded.
+    // In one epoch every size is run, and in the next every size is recorded.
     train_epochs();
     const int64_t before = taken();
     train_epochs();
@@ -147,13 +148,13 @@ TEST_F(CudaCosts, NoMemoryIsTakenOnceEverySizeHasBeenSeen) {
   }
 }
 
-/// What docs/gpu.md says of replicas on one GPU.
+/// These are the numbers of docs/gpu.md for replicas on one GPU.
 TEST_F(CudaCosts, StepsThatAreGraphsAreCounted) {
   const auto graph_steps = [](StrategyOptions options) {
     options.list.assign(options.name == "single" ? 1 : 2, kGpu);
     options.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 2};
     const auto strategy = make_strategy(options);
-    train(*strategy, digits(88, 10), 6, 16, 0.05, 2);  // five of 16 samples, and one of 8
+    train(*strategy, digits(88, 10), 6, 16, 0.05, 2);  // five batches of 16 samples, and one of 8
     std::set<int64_t> counts;
     for (int rank = 0; rank < strategy->ranks(); ++rank) counts.insert(strategy->take_costs(rank).graph_steps);
     return counts;

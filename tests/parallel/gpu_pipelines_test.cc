@@ -1,4 +1,4 @@
-// GPUs record the passes of their stages: what they replay ends in the bits of steps that are done operator by
+// GPUs record the passes of their stages. Replayed passes give bit-identical weights to steps that run operator by
 // operator.
 
 #include <gtest/gtest.h>
@@ -17,11 +17,11 @@ class CudaPipelines : public CudaStrategies {
  protected:
   struct Outcome {
     Trained trained;
-    std::vector<int64_t> graph_steps;  ///< by rank
+    std::vector<int64_t> graph_steps;  ///< graph_steps of each rank
   };
-  /// Two steps of 16 samples, in micro-batches of 4, and one of 7, in such of 2, 2, 2 and 1.
+  /// Two steps of 16 samples, in micro-batches of 4, and one step of 7, in micro-batches of 2, 2, 2 and 1.
   static std::vector<double> train_epoch(Strategy& strategy) { return train(strategy, digits(39, 10), 3, 16, 0.05, 4); }
-  /// Of three epochs.
+  /// The result of three epochs.
   static Outcome outcome(const StrategyOptions& options) {
     const auto strategy = make_strategy(options);
     Outcome outcome;
@@ -32,7 +32,7 @@ class CudaPipelines : public CudaStrategies {
       outcome.graph_steps.push_back(strategy->take_costs(rank).graph_steps);
     return outcome;
   }
-  /// All but the first steps of both sizes are graphs, on GPUs, and change nothing.
+  /// Expects that on GPUs all steps but the first of each size are graphs, and that graphs change no bit.
   static void expect_graphs_alike(StrategyOptions options) {
     options.micro_batches = options.pipeline.micro_batches = 4;
     const Outcome recorded = outcome(options);
@@ -43,12 +43,12 @@ class CudaPipelines : public CudaStrategies {
     EXPECT_EQ(done.graph_steps, std::vector<int64_t>(options.list.size(), 0));
     expect_same_bits(recorded.trained, done.trained);
   }
-  /// GPU 0, and another where there is one.
+  /// GPU 0, and a second GPU if there is one.
   static std::vector<DeviceId> two_gpus() {
     const auto gpus = cuda_devices();
     return {kGpu, {DeviceKind::cuda, gpus[gpus.size() > 1 ? 1 : 0].index}};
   }
-  /// Two stages of LeNet.
+  /// LeNet in two stages.
   static StrategyOptions two_stages(std::vector<DeviceId> list) {
     StrategyOptions options{.name = "model_parallel", .sgd = {.momentum = 0.9}, .list = std::move(list)};
     options.pipeline.cut.entries = {"1", "2"};
@@ -78,7 +78,7 @@ TEST_F(CudaPipelines, ReplayThoseOfSeveralStages) {
   expect_graphs_alike(options);
 }
 
-/// Devices meet between what is recorded: to add up gradients, and for a norm of all of them or a loss scale.
+/// Between recorded sections devices communicate: to add up gradients, and for a norm of all gradients or a loss scale.
 TEST_F(CudaPipelines, ReplayBesideWhatAllOfThemDoTogether) {
   StrategyOptions options = two_stages({kGpu, kGpu, kGpu, kGpu});
   options.name = "hybrid";
@@ -94,8 +94,8 @@ TEST_F(CudaPipelines, ReplayBesideWhatAllOfThemDoTogether) {
   expect_graphs_alike(options);
 }
 
-/// A device of a pipeline that takes batch statistics over all replicas meets them in its passes, which aren't
-/// recorded; those without batch norms are.
+/// A stage that takes batch statistics over all replicas communicates during its passes, which therefore aren't
+/// recorded. The passes of stages without batch norms are recorded.
 TEST_F(CudaPipelines, ReplayBesideStagesThatShareBatchStatistics) {
   StrategyOptions options{
       .name = "hybrid", .net = residual_net(), .list = {kGpu, kGpu, kGpu, kGpu}, .batch_norm = BatchNormMode::sync};
@@ -107,7 +107,7 @@ TEST_F(CudaPipelines, ReplayBesideStagesThatShareBatchStatistics) {
   expect_same_bits(recorded.trained, outcome(options).trained);
 }
 
-/// Between a GPU and a CPU worker tensors are reordered, and go through host memory.
+/// Tensors between a GPU and a CPU worker are reordered, and go through host memory.
 TEST_F(CudaPipelines, ReplayBesideACpuWorker) {
   for (const std::vector<DeviceId>& list :
        {std::vector<DeviceId>{kGpu, {DeviceKind::cpu, 0}}, {{DeviceKind::cpu, 0}, kGpu}})
@@ -119,7 +119,7 @@ TEST_F(CudaPipelines, ReplayBesideACpuWorker) {
     }
 }
 
-/// Nothing goes back to a stage that isn't trained, which computes nothing then.
+/// A stage without trained parameters receives no gradients, and computes nothing in the backward pass.
 TEST_F(CudaPipelines, ReplayStagesThatNoGradientComesBackTo) {
   StrategyOptions options = two_stages(two_gpus());
   options.net = net_of_layers("[max_pool: 2, flatten, linear: 32, relu, linear: classes]");
@@ -130,7 +130,7 @@ TEST_F(CudaPipelines, ReplayStagesThatNoGradientComesBackTo) {
   }
 }
 
-/// How long passes take, and how long devices wait, is what the GPUs' clocks say.
+/// The GPUs' clocks measure how long passes take and how long devices wait.
 TEST_F(CudaPipelines, AreTimedByTheirOwnClocks) {
   StrategyOptions options = two_stages(two_gpus());
   options.micro_batches = options.pipeline.micro_batches = 4;
@@ -143,7 +143,7 @@ TEST_F(CudaPipelines, AreTimedByTheirOwnClocks) {
       strategy->take_scores(true);
       return strategy->take_pipeline_figures().value();
     };
-    // A first step is no graph, and chooses algorithms.
+    // A first step isn't a graph, and it chooses algorithms.
     EXPECT_EQ(figures_of_step().bubble.has_value(), !records);
     const PipelineFigures figures = figures_of_step();
     ASSERT_TRUE(figures.bubble.has_value());

@@ -1,4 +1,4 @@
-// What a replica that records and another one on the same GPU do to each other.
+// How a replica that records and another replica on the same GPU affect each other.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,8 @@ TEST_F(CudaRecording, WhatItForbidsSaysHowToDoWithout) {
   device_->synchronize();
 }
 
-/// What a first run does, such as loading kernels, may wait for all of the GPU's work, which no recording on it allows.
+/// A first run may wait for all of the GPU's work, for example to load kernels. That isn't allowed while anything
+/// records on the GPU.
 TEST_F(CudaRecording, NobodyRecordsBesideAFirstRun) {
   const auto other = open_device(kGpu);
   const Tensor sum = Tensor::zeros(*other, {1}), one = testing::tensor_of(*other, {1}, {1});

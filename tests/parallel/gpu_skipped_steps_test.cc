@@ -1,4 +1,4 @@
-// In fp16 a step whose gradients overflow is skipped, by every strategy, on all of its GPUs.
+// In fp16 every strategy skips a step whose gradients overflow, on all of its GPUs.
 
 #include <gtest/gtest.h>
 
@@ -12,11 +12,11 @@ namespace gpu_skipped_steps_test {
 struct SkippedCase {
   const char* strategy;
   int gpus;
-  int shards = 0;        ///< off
-  bool by_lamb = false;  ///< in place of SGD
+  int shards = 0;        ///< 0: off
+  bool by_lamb = false;  ///< used instead of SGD
 };
 
-/// For the name of a test.
+/// The name of a test.
 std::string name_of(const ::testing::TestParamInfo<SkippedCase>& of) {
   const std::string shards = of.param.shards > 0 ? "_in_shards" : "";
   return of.param.strategy + shards + (of.param.by_lamb ? "_by_lamb" : "");
@@ -30,7 +30,7 @@ TEST_P(CudaSkippedSteps, LeaveTheWeightsAsTheyWere) {
                           .precision = Precision::fp16};
   if (GetParam().by_lamb) options.lamb.emplace();
   StrategyContext context = context_of(options);
-  // In which of the shards it overflows depends on their samples; all take part in what follows.
+  // The samples decide which shard overflows; all shards must skip the step.
   context.shards = GetParam().shards;
   // Large weights drive gradients past f16's range at the first scale, 2^16.
   context.replica.initialization.weights = nn::Initializer::normal(3.0);

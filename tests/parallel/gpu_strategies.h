@@ -12,14 +12,14 @@ namespace dptrain::parallel {
 
 inline constexpr DeviceId kGpu = {DeviceKind::cuda, 0};
 
-/// Skips without a GPU; with one, it is listed as often as a test wants GPUs.
+/// Skips without a GPU. A single GPU is listed as many times as a test wants GPUs.
 class CudaStrategies : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
   }
 
-  /// What the first steps over so many digits leave.
+  /// The state and losses after `steps` steps over `samples` digits.
   static Trained trained(const StrategyOptions& options, int64_t steps, int64_t batch, int64_t samples) {
     const auto strategy = make_strategy(options);
     auto losses = train(*strategy, digits(samples, 10), steps, batch, 0.05, options.micro_batches);

@@ -1,5 +1,5 @@
-// Strategies on GPUs: replicas on one GPU and on several end in the same bits, recorded steps in those of steps that
-// aren't, and a GPU learns what a CPU worker does.
+// Strategies on GPUs: replicas on one GPU and on several give bit-identical weights, recorded steps match steps that
+// aren't recorded, and a GPU learns what a CPU worker learns.
 
 #include "parallel/gpu_strategies.h"
 
@@ -20,7 +20,7 @@ TEST_F(CudaStrategies, AGpuLearnsWhatACpuWorkerDoes) {
 }
 
 TEST_F(CudaStrategies, RecordedStepsEndInTheBitsOfOthers) {
-  // data_parallel records nothing. Of these steps of 16 samples `single` replays the last three; the last batch has 8.
+  // data_parallel records nothing. `single` replays the last three of these steps of 16 samples; the last batch has 8.
   const auto recorded = trained({.name = "single", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 6, 16, 88);
   const auto done = trained({.name = "data_parallel", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 6, 16, 88);
   expect_same_bits(recorded, done);
@@ -40,7 +40,7 @@ TEST_F(CudaStrategies, StepsThatArentToBeRecordedEndInTheSameBits) {
 }
 
 TEST_F(CudaStrategies, RecordedStepsCountAndClipAsOthersDo) {
-  // Adam's corrections follow from the number of the step, which is read on the GPU.
+  // Adam's bias corrections follow from the step's number, which is read on the GPU.
   StrategyOptions options{.name = "single",
                           .adam = optim::AdamSettings{.weight_decay = 0.1, .decoupled = true},
                           .clip_norm = 0.5,
@@ -58,7 +58,7 @@ TEST_F(CudaStrategies, RecordedStepsCountAndClipAsOthersDo) {
     EXPECT_NEAR(recorded.losses[step], cpu.losses[step], 1e-3 * cpu.losses[step]) << "step " << step + 1;
 }
 
-/// Sums of squares of whole parameters are part of the recorded step, and those that ranks have in parts are exact.
+/// Sums of squares of whole parameters are part of the recorded step. Sums that ranks hold in parts are exact.
 TEST_F(CudaStrategies, OptimizersByLayersEndInTheSameBitsEverywhere) {
   StrategyOptions by_layers[2] = {{.clip_norm = 0.5}, {.clip_norm = 0.5}};
   by_layers[0].lars = {.weight_decay = 0.1, .trust_coefficient = 0.1};
@@ -79,7 +79,7 @@ TEST_F(CudaStrategies, OptimizersByLayersEndInTheSameBitsEverywhere) {
         options.name = name;
         expect_same_bits(trained(options, 4, 16, 56), ddp);
       }
-      // In host memory the update is a CPU worker's, which rounds otherwise.
+      // In host memory a CPU worker makes the update, and it rounds differently.
       options.name = "kvstore_local";
       const auto local = trained(options, 4, 16, 56);
       for (size_t step = 0; step < ddp.losses.size(); ++step)
@@ -93,7 +93,7 @@ TEST_F(CudaStrategies, ReplicasOnOneGpuAndOnSeveralEndInTheSameBits) {
   for (int rank = 0; rank < 3; ++rank)
     apart.push_back({DeviceKind::cuda, gpus[static_cast<size_t>(rank) % gpus.size()].index});
   const std::vector<DeviceId> together = {kGpu, kGpu, kGpu};
-  // 16 is uneven on 3, and the last batch of 56 samples has 8.
+  // 16 samples are uneven on 3 devices, and the last batch of 56 samples has 8.
   const auto ddp = trained({.name = "ddp", .sgd = {.momentum = 0.9}, .list = together}, 4, 16, 56);
   expect_same_bits(trained({.name = "ddp", .sgd = {.momentum = 0.9}, .list = apart}, 4, 16, 56).state, ddp.state);
   for (const int output_rank : {0, 2})
@@ -107,7 +107,7 @@ TEST_F(CudaStrategies, ReplicasOnOneGpuAndOnSeveralEndInTheSameBits) {
     EXPECT_NEAR(ddp.losses[step], single.losses[step], 1e-5 * single.losses[step]);
 }
 
-/// Of steps that are recorded, with an averaging between two parts of some.
+/// The steps are recorded; some have an averaging between their two parts.
 TEST_F(CudaStrategies, ReplicasThatTrainByThemselvesEndInTheBitsOfStepsThatArentRecorded) {
   for (const Precision precision : {Precision::fp32, Precision::bf16})
     for (const int64_t period : {1, 3}) {
@@ -130,7 +130,7 @@ TEST_F(CudaStrategies, ReplicasThatTrainByThemselvesEndInTheBitsOfStepsThatArent
     }
 }
 
-/// Averagings are compressed in the memory of gradients, which recorded steps write.
+/// Averagings are compressed in the memory of the gradients, which recorded steps write.
 TEST_F(CudaStrategies, CompressedAveragingsEndInTheBitsOfStepsThatArentRecorded) {
   using Method = CompressionOptions::Method;
   for (const Method method : {Method::bf16, Method::fp16, Method::powersgd, Method::two_bit}) {
@@ -159,7 +159,7 @@ TEST_F(CudaStrategies, DealtOutUpdatesEndInTheBitsOfDdp) {
       const auto dealt = trained(options, 4, 16, 56);
       expect_same_bits(dealt, ddp);
     }
-    // In host memory the update is a CPU worker's, which rounds otherwise.
+    // In host memory a CPU worker makes the update, and it rounds differently.
     options.name = "kvstore_local";
     const auto local = trained(options, 4, 16, 56);
     for (size_t step = 0; step < ddp.losses.size(); ++step)
@@ -207,8 +207,8 @@ TEST_F(CudaStrategies, SeveralStagesOfAGpuEndInTheBitsOfOneGpu) {
   expect_same_bits(trained(cut, 4, 16, 56), single);
 }
 
-/// Of a sum that two operators read, which a product adds to in its epilogue, rounding once: also where the gradients
-/// of weights are yet to be computed from it.
+/// The net has a gradient that is a sum over two readers; a product adds to it in its epilogue and rounds once. That
+/// holds also where gradients of weights are still to be computed from the sum.
 TEST_F(CudaStrategies, SchedulesOfAPipelineEndInTheSameBitsInHalfPrecision) {
   for (const Precision precision : {Precision::bf16, Precision::fp16}) {
     SCOPED_TRACE(precision == Precision::bf16 ? "bf16" : "fp16");
@@ -275,7 +275,7 @@ TEST_F(CudaStrategies, BatchStatisticsOfAllGpusAreThoseOfOne) {
   }
 }
 
-/// Exchanges of a new size are apart on all devices of a list, also on those that needn't.
+/// Exchanges of a new size aren't recorded on any device of the list, even if some could record them.
 TEST_F(CudaStrategies, ShardedWeightsAreOfGpusAndCpuWorkers) {
   StrategyOptions options{.name = "ddp", .net = residual_net(), .list = {kGpu, {DeviceKind::cpu, 0}, kGpu}};
   options.adam = optim::AdamSettings{};
@@ -315,14 +315,14 @@ TEST_F(CudaStrategies, ShardsEndInTheBitsOfOneGpu) {
     StrategyContext context = context_of(options);
     context.shards = shards;
     const auto strategy = make_strategy(options, context);
-    // Shards of 4 samples, and in the last step of 3 and 2.
+    // Shards have 4 samples, in the last step 3 or 2.
     auto losses = train(*strategy, digits(26, 10), 2, 16, 0.05);
     return Trained{strategy->state_dict(), std::move(losses)};
   };
   for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
     StrategyOptions options{.net = residual_net(), .sgd = {.momentum = 0.9}, .precision = precision};
     const Trained single = sharded(options, "single", 1), local = sharded(options, "kvstore_local", 1);
-    // Four GPUs without shards compute the same parts, scaled alike, and save the first one's running statistics.
+    // Four GPUs without shards compute the same parts with the same scale, and save the first GPU's running statistics.
     const Trained whole = sharded(options, "ddp", 4, 0);
     for (size_t t = 0; t < whole.state.size(); ++t)
       if (whole.state[t].name.find("running_") == std::string::npos) {
@@ -335,7 +335,7 @@ TEST_F(CudaStrategies, ShardsEndInTheBitsOfOneGpu) {
         const Trained several = sharded(options, name, gpus);
         expect_same_bits(several, single);
       }
-      // In host memory the update is a CPU worker's, which rounds otherwise.
+      // In host memory a CPU worker makes the update, and it rounds differently.
       expect_same_bits(sharded(options, "kvstore_local", gpus).state, local.state);
     }
   }

@@ -13,7 +13,7 @@ namespace gradient_buckets_test {
 
 constexpr double kBytesPerMb = 1024.0 * 1024.0;
 
-/// LeNet, ResNet-18, one parameter alone, and a parameter that is larger than any bucket between small ones.
+/// Models: LeNet, ResNet-18, a single parameter, and a parameter that is larger than any bucket between small ones.
 class GradientBucketsTest : public ::testing::TestWithParam<const char*> {
  protected:
   GradientBucketsTest() {
@@ -37,7 +37,7 @@ class GradientBucketsTest : public ::testing::TestWithParam<const char*> {
   static bool has_one(const Bucket& bucket) { return bucket.end_parameter - bucket.first_parameter == 1; }
   int64_t all_bytes() const { return 4 * model_->gradients().elements(); }
 
-  /// Every parameter in exactly one bucket, from the last to the first; elements one after the other.
+  /// Expects every parameter in exactly one bucket, from the last parameter to the first, with adjacent elements.
   void expect_partition(const std::vector<Bucket>& buckets) const {
     ASSERT_FALSE(buckets.empty());
     int parameter = static_cast<int>(model_->parameters().size());
@@ -93,7 +93,7 @@ TEST_P(GradientBucketsTest, TheAutomaticRuleKeepsTheLastBucketSmall) {
   }
 }
 
-/// A sixteenth of all, from 64 KiB to 25 MiB, as far as parameters allow.
+/// A bucket has a sixteenth of all bytes, at least 64 KiB and at most 25 MiB, as far as whole parameters allow.
 TEST_P(GradientBucketsTest, TheAutomaticRuleOfDeferredUpdatesIsFiner) {
   const auto buckets = plan_buckets(*model_, {.defer_updates = true});
   expect_partition(buckets);
@@ -101,7 +101,7 @@ TEST_P(GradientBucketsTest, TheAutomaticRuleOfDeferredUpdatesIsFiner) {
   for (size_t b = 0; b < buckets.size(); ++b) {
     const int64_t cap = b == 0 ? std::min<int64_t>(limit, 1 << 20) : limit;
     EXPECT_TRUE(has_one(buckets[b]) || bytes(buckets[b]) <= cap) << "bucket " << b << ": " << bytes(buckets[b]);
-    if (b + 2 >= buckets.size()) continue;  // the last is a tenth at most, and the one before what is left
+    if (b + 2 >= buckets.size()) continue;  // the last bucket is a tenth at most, and the one before takes the rest
     const Bucket& next = buckets[b + 1];
     const int64_t neighbour = model_->offset(*model_->parameters()[static_cast<size_t>(next.end_parameter - 1)]);
     EXPECT_GT(4 * (buckets[b].end - neighbour), cap) << "bucket " << b << " had room";
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Models, GradientBucketsTest, ::testing::Values("lenet",
                          [](const auto& one) { return std::string(one.param); });
 
 TEST(GradientBuckets, OfDeferredUpdatesAreNoLargerThan25MiB) {
-  // 130 layers of 4 MiB, of whose 520 MiB a sixteenth would be more.
+  // 130 layers of 4 MiB have 520 MiB; a sixteenth of that would be more than the largest bucket.
   const auto device = open_device({DeviceKind::cpu, 0}, {.counts_only = true});
   nn::Model model;
   for (int layer = 0; layer < 130; ++layer)
@@ -129,7 +129,7 @@ TEST(GradientBuckets, ResNetReducesMostOfItsGradientsBeforeBackwardEnds) {
   model->place(*device, {});
   const auto buckets = plan_buckets(*model, {});
   EXPECT_GE(buckets.size(), 3u);
-  // Nothing hides the last one.
+  // Nothing hides the last bucket.
   EXPECT_LE(10 * (buckets.back().end - buckets.back().begin), model->gradients().elements());
 }
 

@@ -1,4 +1,4 @@
-// When gradients have memory: under single and ddp on CPU workers from the backward pass to the update, and in no
+// When gradients have memory: under single and ddp on CPU workers, from the backward pass to the update, and in no
 // forward pass.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace dptrain::parallel {
 namespace gradient_memory_test {
 
-/// Bytes of gradients that a device holds while steps are made.
+/// Records the bytes of gradients that a device holds during steps.
 class HeldGradients final : public StepObserver {
  public:
   void on_stage(const nn::Model& model, int, const Tensor&, const Tensor&) override { note(model, most_in_forward); }
@@ -29,9 +29,9 @@ class HeldGradients final : public StepObserver {
 
 struct Trained {
   HeldGradients held;
-  std::vector<MemoryCounts> at_peak;  ///< of each rank
+  std::vector<MemoryCounts> at_peak;  ///< for each rank
   std::vector<nn::NamedValues> state;
-  int64_t gradient_bytes = 0;  ///< of one replica, padding not counted
+  int64_t gradient_bytes = 0;  ///< of one replica, without padding
 };
 
 void train_into(Trained& trained, const StrategyOptions& options, int64_t micro_batches = 1) {
@@ -63,7 +63,7 @@ TEST(GradientMemory, IsNotHeldInForwardPasses) {
     train_into(trained, with_momentum(one.name, one.devices));
     EXPECT_EQ(trained.held.most_in_forward, 0);
     EXPECT_GE(trained.held.most_in_update, trained.gradient_bytes);
-    // What is counted at the peak is what was held then: there are all weights and all of the momentum.
+    // The counts at the peak are what was held then, including all weights and all of the momentum.
     for (const MemoryCounts& counts : trained.at_peak) {
       EXPECT_GE(counts[MemoryPurpose::weights], trained.gradient_bytes);
       EXPECT_GE(counts[MemoryPurpose::optimizer], trained.gradient_bytes);
@@ -78,7 +78,7 @@ TEST(GradientMemory, StaysFromOneMicroBatchToTheNext) {
 }
 
 TEST(GradientMemory, ChangesNoBit) {
-  // Gradients that are clipped lie in one piece, for good; with a norm that none reaches they are as they were.
+  // Clipping keeps gradients in one permanent piece of memory. With a limit that no norm reaches it changes no value.
   for (const Case& one : kCases) {
     SCOPED_TRACE(::testing::Message() << one.name << " on " << one.devices);
     StrategyOptions options = with_momentum(one.name, one.devices);

@@ -9,7 +9,7 @@
 
 namespace dptrain::parallel {
 
-/// fc(x), and in training, in every second epoch from the first on, branch(x) beside it.
+/// Computes fc(x). In training, every second epoch, beginning with the first, adds branch(x).
 class HalfUsed final : public nn::Module {
  public:
   HalfUsed(int64_t in, int64_t out)
@@ -26,13 +26,13 @@ class HalfUsed final : public nn::Module {
   nn::Linear& branch_;
 };
 
-/// Images as rows.
+/// Flattens images to rows.
 class Flattened final : public nn::Module {
  public:
   Variable forward(const Variable& x, const nn::ForwardContext&) override { return autograd::flatten(x); }
 };
 
-/// Four stages: of images rows, a linear layer, HalfUsed, a linear layer.
+/// Four stages: Flattened, a linear layer, HalfUsed, a linear layer.
 inline models::ModelSpec half_used_net() {
   return {.name = "half_used", .build = [](const nn::LayerOptions&, const models::ModelInput& input) {
             constexpr int64_t kHidden = 12;
@@ -46,14 +46,14 @@ inline models::ModelSpec half_used_net() {
 }
 
 struct EpochSteps {
-  int64_t first = 1;  ///< from 1
+  int64_t first = 1;  ///< counted from 1
   int64_t last = 1;
   int64_t batch = 1;
   double learning_rate = 0.1;
   int64_t micro_batches = 1;
 };
 
-/// As `train`, but the replicas are told that every step is an epoch of its own.
+/// Trains as `train` does, but tells the replicas that every step is a new epoch.
 inline std::vector<double> train_steps_as_epochs(Strategy& strategy, const Datasets& data, const EpochSteps& steps) {
   BatchLoader loader(data.train, {.batch_size = steps.batch,
                                   .micro_batches = steps.micro_batches,

@@ -1,5 +1,5 @@
-// What batch norms share under `hybrid`: the ranks of a stage share as the ranks of ddp do, bit for bit, and none waits
-// for a replica that has no samples of a micro-batch.
+// Batch norms under `hybrid`: the ranks of a stage share statistics as the ranks of ddp do, bit for bit. No rank waits
+// for a replica without samples of a micro-batch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,11 +13,12 @@
 namespace dptrain::parallel {
 namespace hybrid_batch_norm_test {
 
-/// Batches of 14 and one of 5: in four micro-batches the last leaves one of two replicas without samples, and one or
-/// two of three; in eight some micro-batches of it have no samples at all.
+/// Batches of 14 and one of 5. In four micro-batches the last batch leaves one of two replicas without samples, and one
+/// or two of three. In eight, some of its micro-batches have no samples at all.
 constexpr int64_t kBatch = 14, kSamples = 2 * kBatch + 5, kSteps = 3;
 
-/// Of residual_net: batch norms in every stage; or none in the last, which then has to know that the first shares.
+/// Cuts of residual_net: one with batch norms in every stage, and one without any in the last stage, which must still
+/// know that the first stage shares statistics.
 const std::vector<std::vector<std::string>> kCuts = {{"conv1", "residual2"}, {"conv1", "global_avg_pool1"}};
 
 struct Outcome {
@@ -25,7 +26,7 @@ struct Outcome {
   std::optional<double> spread;
 };
 
-/// A wait for another rank that nothing ends fails soon.
+/// A strategy with a short deadline, so that an endless wait for another rank fails soon.
 std::unique_ptr<Strategy> with_deadline(const StrategyOptions& options) {
   StrategyContext context = context_of(options);
   context.team.timeout_s = 60;
@@ -75,7 +76,7 @@ TEST_P(HybridBatchNorm, EndsInTheBitsOfDdp) {
           expect_same_bits(got.trained, expected.trained);
           EXPECT_EQ(got.spread, expected.spread);
         }
-      // Of two stages a device, each with batch norms but the last.
+      // Each device has two stages, and all but the last stage have batch norms.
       StrategyOptions around = hybrid_of(replicas, {"1", "1"}, kInterleaved, ddp);
       around.pipeline.cut.entries = {"conv1", "residual1", "residual2", "global_avg_pool1"};
       around.pipeline.stages_per_device = 2;
@@ -92,7 +93,7 @@ TEST_P(HybridBatchNorm, GoesOnFromACheckpointInTheSameBits) {
   const Datasets data = digits(2 * kBatch, 30);
   train(*whole, data, 2, kBatch, 0.05, 4);
   resumed->restore(whole->training_state());
-  // Reading changes no bit of what follows either.
+  // Reading the state changes no bit of later steps either.
   whole->evaluate(*data.test, {.stopped = [] { return false; }});
   whole->statistics_spread();
   train(*whole, data, 2, kBatch, 0.05, 4);
@@ -113,7 +114,8 @@ TEST_P(HybridBatchNorm, IsAllTheSameInOnePipeline) {
 INSTANTIATE_TEST_SUITE_P(All, HybridBatchNorm, ::testing::ValuesIn(kBatchNormModes),
                          [](const auto& test) { return std::string(batch_norm_mode_name(test.param)); });
 
-/// Of plain SGD: it leaves so little of the weights that a step's gradients come back to float32's own precision.
+/// A learning rate for plain SGD. It leaves so little of the weights that a step's gradients can be read from them with
+/// float32's own precision.
 constexpr double kAllGradient = 65536;
 
 State state_after_one_step(const StrategyOptions& options, int64_t batch) {
@@ -123,7 +125,7 @@ State state_after_one_step(const StrategyOptions& options, int64_t batch) {
 }
 
 TEST(HybridBatchNormSync, AStepIsThatOfOneDevice) {
-  // Also of fewer samples than replicas and micro-batches.
+  // Some batches have fewer samples than there are replicas and micro-batches.
   for (const int64_t batch : {22, 5, 2, 1}) {
     SCOPED_TRACE(::testing::Message() << "a batch of " << batch);
     StrategyOptions single = net_on("single", 1, BatchNormMode::local, 4);
@@ -142,15 +144,15 @@ TEST(HybridBatchNormSync, AStepIsThatOfOneDevice) {
         }
       return std::sqrt(apart / norm);
     };
-    // Gradients go through five batch norms, each of which loses a few roundings of 6e-8.
+    // Gradients go through five batch norms; each adds a few rounding errors of 6e-8.
     EXPECT_LE(distance(got), 1e-5);
-    if (batch < 5) continue;  // replicas have none, or one sample
+    if (batch < 5) continue;  // a replica has no sample, or one
     EXPECT_GT(distance(local), 0.05) << "replicas' own statistics are others";
   }
 }
 
 TEST(HybridBatchNormSync, EveryMicroBatchCostsWhatItDoesUnderDdp) {
-  // Divisible, so that no empty micro-batch crosses a boundary under sync alone.
+  // The batch divides evenly, so that no empty micro-batch crosses a boundary under sync alone.
   constexpr int kReplicas = 2;
   constexpr int64_t kMicroBatches = 4;
   const auto sent = [](BatchNormMode mode) {

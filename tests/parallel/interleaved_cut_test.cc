@@ -1,4 +1,4 @@
-// Where a model is cut for several stages a device, by what its stages cost.
+// How a model is cut for several stages per device, by its stages' costs.
 #include "parallel/interleaved_cut.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(InterleavedCut, EqualUnitsAreSharedOutEvenly) {
   EXPECT_EQ(ends_of(cut_by_cost(units, step_of(2, 2, 4))), (std::vector<int>{2, 4, 6, 8}));
 }
 
-/// The stages of a device count together: the slowest one alone could be as fast otherwise, too.
+/// All stages of a device count together. A search that looked only at the slowest stage would choose slower cuts.
 TEST(InterleavedCut, IsCloseToTheBestOfAll) {
   std::mt19937 random(7);
   double worst = 1, sum = 0, sum_of_slowest_stage = 0;
@@ -104,7 +104,7 @@ int64_t largest_device(std::span<const UnitCost> units, const PipelineStep& step
   return largest;
 }
 
-/// With 5 % more memory than the smallest of all cuts takes.
+/// The limit is 5 % above the least memory that any cut takes.
 TEST(InterleavedCut, FindsOneThatFits) {
   std::mt19937 random(11);
   int over = 0, trials = 0;
@@ -148,7 +148,7 @@ TEST(InterleavedCut, DevicesFitInTheLimitOfMemory) {
   EXPECT_EQ(fixed_on(cut, 1), 500);
 }
 
-/// The first device holds four micro-batches of its first stage and one of its second, of 100 bytes a unit.
+/// The first device holds four micro-batches of its first stage and one of its second, with 100 bytes per unit.
 TEST(InterleavedCut, ActivationsCountAsOftenAsTheyAreHeld) {
   const std::vector<UnitCost> units(5, {.seconds = 1, .kept_bytes = 100});
   const PipelineStep step = step_of(2, 2, 4);

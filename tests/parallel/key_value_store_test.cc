@@ -1,4 +1,4 @@
-// The store alone: what it does with keys, and with calls that no step would make.
+// The key-value store without a strategy: what it does with keys, and with calls that no training step makes.
 #include "parallel/key_value_store.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,8 @@ TEST(PlaceKeys, RoundRobinGoesByNumber) {
   EXPECT_EQ(place_keys({10, 90, 40, 60, 1}, 2, Placement::round_robin), (std::vector<int>{0, 1, 0, 1, 0}));
 }
 
-/// Parameters: in host memory or not, and ranks. A layer of two keys on every rank, each weight 1.
+/// Parameters: whether the store is in host memory, and the number of ranks. Every rank has a layer of two keys, with
+/// all weights 1.
 class KeyValueStores : public ::testing::TestWithParam<std::tuple<bool, int>> {
  protected:
   KeyValueStores() : team_(team_options()), models_(static_cast<size_t>(ranks())), ends_(models_.size()) {
@@ -40,7 +41,7 @@ class KeyValueStores : public ::testing::TestWithParam<std::tuple<bool, int>> {
   KeyValueStore& end(int rank) { return *ends_[static_cast<size_t>(rank)]; }
   static void fill(const Tensor& tensor, float value) { std::fill_n(tensor.data<float>(), tensor.elements(), value); }
 
-  /// A step in which rank r's gradients are all r + 1.
+  /// Makes a step in which rank r's gradients are all r + 1.
   void step(int rank) { step(rank, static_cast<float>(rank + 1)); }
   void step(int rank, float gradient) {
     fill(model(rank).gradients(), gradient);
@@ -88,7 +89,7 @@ TEST_P(KeyValueStores, GivesWhatItUpdatedFromTheSumOfAllPushes) {
   const float sum = static_cast<float>(ranks() * (ranks() + 1)) / 2;
   team_.run("test", [&](int rank) {
     init(rank);
-    for (const float moved : {0.5f * sum, 0.5f * sum + 0.75f * sum}) {  // velocities: sum, then sum / 2 + sum
+    for (const float moved : {0.5f * sum, 0.5f * sum + 0.75f * sum}) {  // the velocities are sum, then sum / 2 + sum
       step(rank);
       for (const StoreKey& key : end(rank).keys()) {
         end(rank).pull(key.name);
@@ -120,17 +121,17 @@ TEST_P(KeyValueStores, HoldEveryKeyOnce) {
   const int64_t weights = model(0).weights().bytes();
   const bool local = std::get<0>(GetParam());
   EXPECT_EQ(held.size(), local ? 1u : static_cast<size_t>(ranks()));
-  // Weights and velocity, and in host memory every rank's gradients.
+  // The store holds weights and velocity, and in host memory every rank's gradients.
   EXPECT_EQ(std::accumulate(held.begin(), held.end(), int64_t{0}), (local ? 2 + ranks() : 2) * weights);
 }
 
-/// Of up to eight ranks.
+/// Runs with up to eight ranks.
 class KeyValueStoreSums : public KeyValueStores {};
 
-/// ((0+1)+(2+3))+..., of numbers that from three ranks on have another sum from left to right, from right to left, and
-/// where ranks are halved.
+/// Sums are ((0+1)+(2+3))+... From three ranks on, these numbers have other sums from left to right, from right to
+/// left, and by halving the ranks.
 TEST_P(KeyValueStoreSums, HaveTheOrderOfTheTree) {
-  constexpr float kLarge = 1 << 24;  // one more is rounded away
+  constexpr float kLarge = 1 << 24;  // adding 1 is lost in rounding
   const std::vector<float> pushed = {5, 5, kLarge, 3, 1, 7, 2, kLarge / 2};
   const std::vector<float> sums = {5,           10,          kLarge + 10, kLarge + 14,
                                    kLarge + 16, kLarge + 22, kLarge + 24, 1.5f * kLarge + 24};
@@ -146,7 +147,7 @@ TEST_P(KeyValueStoreSums, HaveTheOrderOfTheTree) {
   });
 }
 
-/// Of one rank: each of these calls would end a team.
+/// Runs with one rank, since each of these calls would end a team.
 class KeyValueStoreAlone : public KeyValueStores {};
 
 TEST_P(KeyValueStoreAlone, RefusesKeysThatItHasOrDoesntHave) {
@@ -161,7 +162,7 @@ TEST_P(KeyValueStoreAlone, RefusesKeysThatItHasOrDoesntHave) {
   });
 }
 
-/// Of several ranks, which wait for each other.
+/// Runs with several ranks, which wait for each other.
 class SharedKeyValueStores : public KeyValueStores {};
 
 TEST_P(SharedKeyValueStores, ARankThatFailsEndsTheOthersWaits) {

@@ -1,4 +1,4 @@
-// kvstore: the bits of ddp whatever the store, what it sends, and where its memory is.
+// kvstore: weights bit-identical to ddp's with any store, the bytes that it sends, and where its memory is.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ TEST(KvStore, EndsInTheBitsOfDdp) {
   }
 }
 
-/// Servers have parts of parameters, whose norms they tell each other.
+/// Each server has parts of parameters, and the servers exchange the norms of their parts.
 TEST(KvStore, GoesByTheNormsOfWholeParameters) {
   StrategyOptions by_layers[2] = {options_of("ddp", 3), options_of("ddp", 3)};
   by_layers[0].lars = {.weight_decay = 0.1, .adapts_vectors = true};
@@ -60,7 +60,7 @@ TEST(KvStore, GoesByTheNormsOfWholeParameters) {
       const TrainingState stored = goes_on(options, {});
       expect_same_bits(stored.model, ddp.model);
       expect_same_bits(stored.optimizer, ddp.optimizer);
-      // And after a checkpoint, on a store that has only just been made.
+      // The same must hold after a checkpoint, on a newly made store.
       options.name = "ddp";
       const TrainingState resumed = goes_on(options, half, 2);
       options.name = name;
@@ -83,7 +83,7 @@ TEST(KvStore, AServerMayHaveNothing) {
   }
 }
 
-/// The servers before it wait for commands by then.
+/// Servers that were made earlier already wait for commands.
 TEST(KvStore, AServerThatCannotBeMadeEndsTheOthers) {
   for (const char* name : {"kvstore_dist_sync", "kvstore_dist_async"})
     for (const int failing : {1, 2}) {
@@ -98,7 +98,7 @@ TEST(KvStore, AServerThatCannotBeMadeEndsTheOthers) {
     }
 }
 
-/// Nobody else updates, and the rate of a push is that of a step.
+/// With one process no other process updates the weights, and a push has its step's learning rate.
 TEST(KvStore, OfOneProcessIsDdpAlsoWhereItIsAsynchronous) {
   for (const int devices : {1, 3}) {
     StrategyOptions options = options_of("ddp", devices);
@@ -147,10 +147,10 @@ TEST(KvStore, SendsWhatItsTypeNeeds) {
     for (int rank = 0; rank < devices; ++rank) bytes += strategy->take_costs(rank).communication.bytes;
     return bytes;
   };
-  const int64_t weights = bytes_of("kvstore_local", 1) / 2;  // to the host and back
+  const int64_t weights = bytes_of("kvstore_local", 1) / 2;  // half is sent to the host, half back
   for (const int devices : {1, 2, 3, 4}) {
     SCOPED_TRACE(devices);
-    // Each rank but a key's own sends its gradient there, and gets its weights.
+    // All ranks except the key's owner send it their gradient and receive its weights.
     EXPECT_EQ(bytes_of("kvstore", devices), 2 * (devices - 1) * weights);
     EXPECT_EQ(bytes_of("kvstore_round_robin", devices), 2 * (devices - 1) * weights);
     EXPECT_EQ(bytes_of("kvstore_local", devices), 2 * devices * weights);
@@ -160,7 +160,7 @@ TEST(KvStore, SendsWhatItsTypeNeeds) {
   }
 }
 
-/// A small BERT whose embedding is about a third of it, on three devices.
+/// A small BERT on three devices; its embedding is about a third of it.
 std::unique_ptr<Strategy> bert_of_many_words(const char* name) {
   const models::TextSizes text{.vocabulary = 250, .sequence = 24};
   const StrategyOptions options{.name = name, .devices = 3, .adam = optim::AdamSettings{}};
@@ -181,7 +181,7 @@ TEST(KvStore, RoundRobinFillsTheDeviceThatHasTheEmbedding) {
     std::vector<double> bytes;
     for (int rank = 0; rank < 3; ++rank) {
       const int64_t state = strategy->device(rank).allocator().in_use()[MemoryPurpose::optimizer];
-      // Adam's two tensors beside the weights themselves.
+      // Adam adds two tensors to the weights themselves.
       EXPECT_EQ(use->bytes[static_cast<size_t>(rank)], state / 2 * 3) << "what the device counts";
       bytes.push_back(static_cast<double>(state));
     }

@@ -1,5 +1,5 @@
-// Replicas that train by themselves: each as one device on its part of the batches, and all of them their mean now and
-// then, which is what everybody else sees.
+// local_sgd: each replica trains independently on its part of the batches, as one device would. From time to time all
+// replicas are averaged, and the mean is what evaluations and checkpoints see.
 #include "parallel/local_sgd.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ StrategyOptions options_with(const AveragingSteps& averaging, int devices = kRep
           .sgd = {.momentum = 0.9, .weight_decay = 0.01}};
 }
 
-/// A strategy, and the batches that it is given: the first ones of an epoch.
+/// A strategy with the batches that it trains on: the first ones of an epoch.
 class Training {
  public:
   explicit Training(const StrategyOptions& options, const std::optional<BatchSplit>& split = {})
@@ -49,7 +49,7 @@ class Training {
   void steps(int64_t first, int64_t last) {
     for (int64_t number = first; number <= last; ++number) step(number);
   }
-  /// Goes on where another has come to.
+  /// Continues from the state of another run.
   void go_on(int64_t steps_done, const TrainingState& state) {
     for (int64_t number = 0; number < steps_done; ++number) loader_.next();
     strategy_->restore(state);
@@ -79,7 +79,7 @@ class Training {
   BatchLoader loader_;
 };
 
-/// One device, given the samples of a replica's parts alone.
+/// The state of one device that trains on the samples of one replica's parts.
 State trained_on_part(int replica, int64_t steps, const std::optional<BatchSplit>& split = {}) {
   StrategyOptions options = options_with({}, 1);
   options.name = "single";
@@ -100,7 +100,7 @@ State trained_on_part(int replica, int64_t steps, const std::optional<BatchSplit
   return strategy->state_dict();
 }
 
-/// Each with its weight.
+/// Expects `got` to be the weighted mean of the replicas.
 void expect_mean(const State& got, const std::vector<State>& replicas, const std::vector<double>& weights) {
   for (size_t t = 0; t < got.size(); ++t)
     for (size_t i = 0; i < got[t].values.size(); ++i) {
@@ -110,7 +110,7 @@ void expect_mean(const State& got, const std::vector<State>& replicas, const std
     }
 }
 
-/// Elements of all tensors that are trained, in order.
+/// All elements of the trained tensors, in order.
 std::vector<double> weights_of(const State& state) {
   std::vector<double> weights;
   for (const nn::NamedValues& tensor : state)
@@ -119,7 +119,7 @@ std::vector<double> weights_of(const State& state) {
   return weights;
 }
 
-/// With momentum and running statistics.
+/// Momentum and running statistics are part of the comparison.
 TEST(LocalSgd, EachReplicaTrainsAsOneDeviceOnItsPartAlone) {
   constexpr int64_t kSteps = 3;
   const std::vector<State> alone = {trained_on_part(0, kSteps), trained_on_part(1, kSteps)};
@@ -132,7 +132,8 @@ TEST(LocalSgd, EachReplicaTrainsAsOneDeviceOnItsPartAlone) {
   expect_mean(apart.strategy().state_dict(), alone, {0.5, 0.5});
 }
 
-/// Of 32 samples 24 and 8: each trains at the rate that is set, and counts by its samples.
+/// The replicas have 24 and 8 of 32 samples. Each trains with the configured learning rate, and counts by its samples
+/// in the mean.
 TEST(LocalSgd, OfUnevenPartsEachCountsByItsSamples) {
   constexpr int64_t kSteps = 3;
   const BatchSplit split = BatchSplit::weighted({0.75, 0.25});
@@ -142,7 +143,7 @@ TEST(LocalSgd, OfUnevenPartsEachCountsByItsSamples) {
   expect_mean(training.strategy().state_dict(), alone, {0.75, 0.25});
 }
 
-/// With a mean after every step it is ddp, whose devices have batch statistics of their own as well.
+/// With an averaging after every step, local_sgd is ddp whose devices have their own batch statistics.
 TEST(LocalSgd, OfUnevenPartsAMeanAfterEveryStepIsDdp) {
   for (const std::vector<double>& shares : {std::vector{0.75, 0.25}, {0.5, 0.1, 0.4}}) {
     const BatchSplit split = BatchSplit::weighted(shares);
@@ -163,7 +164,7 @@ TEST(LocalSgd, OfUnevenPartsAMeanAfterEveryStepIsDdp) {
   }
 }
 
-/// Of 32 samples one device has all: it is the training, running statistics included.
+/// One device has all of 32 samples. The mean is its state, running statistics included.
 TEST(LocalSgd, ADeviceWithoutSamplesCountsForNothing) {
   constexpr int64_t kSteps = 3;
   const BatchSplit split(std::vector<int64_t>{0, 1});
@@ -183,7 +184,7 @@ TEST(LocalSgd, WeightsAreAveragedAfterTheStepsOfTheWarmUpAndEachPeriod) {
   }
 }
 
-/// Of each period the mean that a plain averaging would come to, from where the outer step before has ended.
+/// For each period the reference is the mean of a plain averaging that starts where the previous outer step ended.
 TEST(LocalSgd, OuterStepsGoByHowFarTheMeanLies) {
   constexpr int64_t kPeriod = 2;
   constexpr double kOuterRate = 0.7, kMomentum = 0.9;
@@ -219,7 +220,7 @@ TEST(LocalSgd, OuterStepsGoByHowFarTheMeanLies) {
   }
 }
 
-/// Of one device the mean is what it has; its outer steps are taken all the same.
+/// The mean of one device is its own weights; outer steps are still made.
 TEST(LocalSgd, OneDeviceMakesOuterSteps) {
   StrategyOptions options = options_with({.period = 2}, 1);
   Training plain(options);
@@ -242,7 +243,7 @@ TEST(LocalSgd, AnOuterStepToTheMeanIsNone) {
   expect_same_bits(outer.strategy().state_dict(), plain.strategy().state_dict());
 }
 
-/// Which begins with plain averagings, each of a single step.
+/// The warm-up is plain averagings, each after a single step.
 TEST(LocalSgd, OuterStepsBeginAfterTheWarmUp) {
   StrategyOptions options = options_with({.period = 3, .warmup_steps = 2});
   Training plain(options);
@@ -256,7 +257,7 @@ TEST(LocalSgd, OuterStepsBeginAfterTheWarmUp) {
   EXPECT_NE(weights_of(outer.strategy().state_dict()), weights_of(plain.strategy().state_dict()));
 }
 
-/// A checkpoint, a hash, an evaluation between two averagings.
+/// A checkpoint, a hash or an evaluation between two averagings changes no weight.
 TEST(LocalSgd, LookingAtTheWeightsChangesNothingThatIsTrained) {
   Training looked_at(options_with({.period = 4})), alone(options_with({.period = 4}));
   const Datasets data = digits(64, 64);
@@ -274,7 +275,7 @@ TEST(LocalSgd, LookingAtTheWeightsChangesNothingThatIsTrained) {
   expect_same_bits(looked_at.strategy().state_dict(), alone.strategy().state_dict());
 }
 
-/// Evaluations are by the mean: of one device that has its weights.
+/// The reference is one device that has the mean of the weights.
 TEST(LocalSgd, EvaluatesTheMean) {
   Training training(options_with({.period = 100}));
   training.steps(1, 5);
@@ -307,7 +308,7 @@ TEST(LocalSgd, GoesOnFromWhatReplicasCarriedAlong) {
       begun.steps(1, stop);
       const TrainingState state = begun.strategy().training_state();
       expect_same_bits(state.model, begun.strategy().state_dict());
-      // After an averaging all may hold the same.
+      // Only right after an averaging may all replicas hold the same state.
       EXPECT_EQ(state.replicas.empty(), local_sgd.outer.momentum == 0 && local_sgd.averages_state && stop == 4);
       resumed.go_on(stop, state);
       resumed.steps(stop + 1, 9);
@@ -315,7 +316,7 @@ TEST(LocalSgd, GoesOnFromWhatReplicasCarriedAlong) {
     }
 }
 
-/// What they keep is then another one's each, and what a checkpoint shows of it the mean.
+/// Each replica then keeps its own optimizer state, and a checkpoint's optimizer state is the mean.
 TEST(LocalSgd, OptimizersMayKeepWhatIsTheirOwn) {
   StrategyOptions options = options_with({.period = 3});
   Training averaged(options);
@@ -336,7 +337,7 @@ TEST(LocalSgd, OptimizersMayKeepWhatIsTheirOwn) {
   own.steps(4, 6);
   EXPECT_TRUE(own.is_the_same_everywhere());
   EXPECT_NE(weights_of(own.strategy().state_dict()), weights_of(averaged.strategy().state_dict()));
-  // Of a training that averages them it is the mean that goes on.
+  // A run that averages optimizer states continues from the mean.
   Training other(options_with({.period = 3}));
   other.go_on(3, kept);
   other.steps(4, 6);
@@ -348,7 +349,7 @@ constexpr CompressionOptions kCompressions[] = {{.method = CompressionOptions::M
                                                 {.method = CompressionOptions::Method::powersgd, .rank = 1},
                                                 {.method = CompressionOptions::Method::two_bit}};
 
-/// What a training hasn't sent yet, added up over the ranks; nothing where nothing is kept.
+/// The sum over ranks of what hasn't been sent yet; empty where nothing is kept.
 std::vector<double> unsent_of(const TrainingState& state) {
   std::vector<double> sum;
   for (int rank = 0; rank < kReplicas; ++rank) {
@@ -372,8 +373,8 @@ double norm_of(const std::vector<double>& a, double factor, const std::vector<do
   return std::sqrt(squares);
 }
 
-/// What hasn't been sent is kept, so that with it the weights are the mean; of a gradient, which points back. Later
-/// averagings send it, here of steps that don't move the weights.
+/// What hasn't been sent is kept as a gradient, which points backward: the weights minus the kept part are the mean.
+/// Later averagings send the kept part, here in steps that don't move the weights.
 TEST(LocalSgd, OfCompressedWeightsNothingIsLost) {
   StrategyOptions options = options_with({.period = 3});
   Training whole(options);
@@ -403,7 +404,7 @@ TEST(LocalSgd, OfCompressedWeightsNothingIsLost) {
   }
 }
 
-/// Factors of such a rank leave nothing out, of no weight: what is sent is whole.
+/// Factors of this rank leave nothing out, and no weight is large enough for factors: everything is sent whole.
 TEST(LocalSgd, CompressedOuterStepsAreThoseOfTheMean) {
   StrategyOptions options = options_with({.period = 2, .warmup_steps = 2});
   options.local_sgd.outer = {.learning_rate = 0.7, .momentum = 0.9};
@@ -419,7 +420,8 @@ TEST(LocalSgd, CompressedOuterStepsAreThoseOfTheMean) {
   }
 }
 
-/// Devices that go on without compression, or with one that leaves nothing out, begin with what wasn't sent.
+/// Devices that continue without compression, or with a method that leaves nothing out, first add the unsent part to
+/// the weights.
 TEST(LocalSgd, WhatWasNotSentIsAPartOfTheWeightsWhereNobodyWillSendIt) {
   StrategyOptions options = options_with({.period = 2});
   for (const CompressionOptions& compress : {kCompressions[2], kCompressions[3]}) {
@@ -443,7 +445,7 @@ TEST(LocalSgd, WhatWasNotSentIsAPartOfTheWeightsWhereNobodyWillSendIt) {
   }
 }
 
-/// What ddp leaves out are gradients, which are no way that weights have come.
+/// The unsent part of ddp consists of gradients, not of movements of weights.
 TEST(LocalSgd, GradientsThatWereNotSentAreNotTakenForWeights) {
   StrategyOptions ddp = options_with({});
   ddp.name = "ddp";
@@ -479,7 +481,7 @@ TEST(LocalSgd, CompressedWeightsTakeFewerBytes) {
   EXPECT_LT(bytes_with(kCompressions[3]), 0.12 * whole);
 }
 
-/// As where nothing is compressed.
+/// Evaluating and resuming change no bit, as without compression.
 TEST(LocalSgd, CompressedWeightsAreLookedAtAndGoOnFromACheckpoint) {
   const Datasets data = digits(64, 64);
   for (const CompressionOptions& compress : kCompressions)
@@ -493,7 +495,7 @@ TEST(LocalSgd, CompressedWeightsAreLookedAtAndGoOnFromACheckpoint) {
       for (int64_t step = 1; step <= 9; ++step) {
         looked_at.step(step);
         ASSERT_TRUE(looked_at.strategy().evaluate(*data.test, {.stopped = [] { return false; }}));
-        if (step != 4 && step != 6) continue;  // an averaging, and between two
+        if (step != 4 && step != 6) continue;  // after an averaging, and between two averagings
         const TrainingState state = looked_at.strategy().training_state();
         Training resumed(options);
         resumed.go_on(step, state);
@@ -504,7 +506,7 @@ TEST(LocalSgd, CompressedWeightsAreLookedAtAndGoOnFromACheckpoint) {
     }
 }
 
-/// On one device there is nobody to send anything to.
+/// One device has nothing to send.
 TEST(LocalSgd, OneDeviceCompressesNothing) {
   StrategyOptions options = options_with({.period = 2}, 1);
   Training plain(options);

@@ -1,5 +1,5 @@
-// What is chosen by measuring goes by what was there to measure: layers that sleep, so that the machine's speed plays
-// no part.
+// Choices that strategies make by measuring follow the measured times. Layers sleep, so that the machine's speed
+// doesn't matter.
 #include <gtest/gtest.h>
 
 #include "parallel/sleeping_net.h"
@@ -10,7 +10,7 @@ namespace measured_times_test {
 constexpr Sleeps kShort = {.forward_s = 0.01, .backward_s = 0.02};
 constexpr Sleeps kLong = {.forward_s = 0.06, .backward_s = 0.12};
 
-/// The layers of both stages, where devices cut the net by what they measure.
+/// The layers of both stages of a pipeline that is cut by measured times.
 std::vector<std::vector<std::string>> stages_of(const std::vector<Sleeps>& sleeps) {
   std::vector<SleepingLayer> layers;
   for (const Sleeps& of_layer : sleeps) layers.push_back({.outputs = 10, .sleeps = of_layer});

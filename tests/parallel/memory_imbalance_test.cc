@@ -1,4 +1,4 @@
-// Who holds what under DataParallel: the device that gathers the outputs fills up first where outputs are large.
+// Memory under DataParallel: where outputs are large, the device that gathers them fills up first.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ Peaks peaks_of(Strategy& strategy, const Datasets& data, int64_t batch) {
   return peaks;
 }
 
-/// A small BERT whose logits, of a vocabulary of 8,000, are most of what a step holds.
+/// Peaks for a small BERT with a vocabulary of 8,000. Its logits are most of what a step holds.
 Peaks bert_peaks(const StrategyOptions& options) {
   const models::BertOptions sizes{
       .vocabulary = 8000, .hidden = 16, .layers = 1, .heads = 2, .sequence = 64, .dropout = 0.1f};

@@ -1,4 +1,4 @@
-// Strategies over different GPUs, whose exchanges NCCL carries and devices record.
+// Strategies over different GPUs: NCCL carries their exchanges, and the devices record them.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace dptrain::parallel {
 namespace nccl_strategies_test {
 
-/// Of machines with several GPUs: a machine with one is whole without it.
+/// Runs on machines with several GPUs. A machine with one GPU misses nothing else by skipping it.
 class NcclStrategies : public CudaStrategies {
  protected:
   void SetUp() override {
@@ -29,14 +29,14 @@ TEST_F(NcclStrategies, OverDifferentGpusLearnAlike) {
   const ImageDatasets data = digits(96, 10);
   const auto expected = train(*tree, data, 6, 16, 0.05), losses = train(*nccl, data, 6, 16, 0.05);
   for (size_t step = 0; step < 6; ++step) EXPECT_NEAR(losses[step], expected[step], 1e-5 * expected[step]);
-  // Bucket by bucket, also in the first step, which isn't recorded.
+  // Collectives go bucket by bucket, also in the first step, which isn't recorded.
   const CommCounts counts = nccl->take_costs(0).communication;
   EXPECT_EQ(counts.collectives % 6, 0);
   EXPECT_GT(counts.collectives, 6);
   EXPECT_EQ(counts.bytes, tree->take_costs(0).communication.bytes);
 }
 
-/// What is dealt out is gathered and summed by NCCL within what is recorded: all but a size's first step are graphs.
+/// NCCL gathers and sums sharded tensors within recorded sections: all steps but the first of each size are graphs.
 TEST_F(NcclStrategies, RecordExchangesOfWhatIsDealtOut) {
   StrategyOptions options{.list = two_};
   options.buckets = {.bucket_mb = 0.1, .first_bucket_mb = 0.01};
@@ -51,17 +51,17 @@ TEST_F(NcclStrategies, RecordExchangesOfWhatIsDealtOut) {
         options.deterministic = deterministic;
         options.records = records;
         const auto strategy = make_strategy(options);
-        // Of three steps the last has 8 digits.
+        // The last of the three steps has 8 digits.
         for (int epoch = 0; epoch < 3; ++epoch) train(*strategy, digits(40, 10), 3, 16, 0.05);
         for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(strategy->take_costs(rank).graph_steps, graph_steps);
         return strategy->state_dict();
       };
-      // Of two numbers there is one sum.
+      // Two numbers have only one sum, whatever the order.
       expect_same_bits(steps(false, true, 7), steps(true, false, 0));
     }
 }
 
-/// Of three the last one has nothing of small ranges, and NCCL's order of sums is its own.
+/// With three ranks, the last rank has no part of small ranges, and NCCL chooses its own order of sums.
 TEST_F(NcclStrategies, RecordExchangesOfThree) {
   if (cuda_devices().size() < 3) GTEST_SKIP() << "needs three GPUs, there are " << cuda_devices().size();
   StrategyOptions options{.list = {kGpu, {DeviceKind::cuda, 1}, {DeviceKind::cuda, 2}}};
@@ -73,7 +73,7 @@ TEST_F(NcclStrategies, RecordExchangesOfThree) {
     const auto outcome = [&](bool deterministic) {
       options.deterministic = deterministic;
       const auto strategy = make_strategy(options);
-      auto losses = train(*strategy, digits(88, 10), 6, 16, 0.001);  // the last has 8
+      auto losses = train(*strategy, digits(88, 10), 6, 16, 0.001);  // the last batch has 8
       std::vector<CommCounts> counts;
       for (int rank = 0; rank < 3; ++rank) {
         const RankCosts costs = strategy->take_costs(rank);
@@ -95,7 +95,7 @@ TEST_F(NcclStrategies, RecordExchangesOfThree) {
   }
 }
 
-/// Of three GPUs, whose sums NCCL makes in an order of its own: where a step isn't recorded yet it is the same.
+/// On three GPUs NCCL chooses the order of sums. A step that isn't recorded yet has the same order as a replayed one.
 TEST_F(NcclStrategies, GoOnToTheSameBits) {
   if (cuda_devices().size() < 3) GTEST_SKIP() << "needs three GPUs, there are " << cuda_devices().size();
   StrategyOptions options{
@@ -117,7 +117,7 @@ TEST_F(NcclStrategies, GoOnToTheSameBits) {
     }
 }
 
-/// Batch norms' sums over GPUs, of which forward and backward are full, are recorded with them.
+/// Batch norms sum over GPUs many times in the forward and backward passes; these sums are recorded with the passes.
 TEST_F(NcclStrategies, RecordBatchStatisticsOfAllGpus) {
   StrategyOptions options{
       .net = residual_net(), .sgd = {.momentum = 0.9}, .list = two_, .batch_norm = BatchNormMode::sync};
@@ -127,7 +127,7 @@ TEST_F(NcclStrategies, RecordBatchStatisticsOfAllGpus) {
     const auto state = [&](bool deterministic, int64_t graph_steps) {
       options.deterministic = deterministic;
       const auto strategy = make_strategy(options);
-      // Of the last step's digit only one GPU has any.
+      // The last step has one digit, so only one GPU has a sample.
       for (int epoch = 0; epoch < 3; ++epoch) train(*strategy, digits(17, 10), 3, 8, 0.05);
       for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(strategy->take_costs(rank).graph_steps, graph_steps);
       return strategy->state_dict();
@@ -136,8 +136,8 @@ TEST_F(NcclStrategies, RecordBatchStatisticsOfAllGpus) {
   }
 }
 
-/// Of 9 digits the second GPU has 4, of 10 it has 5, as the first one has of both: what one of them knows by then is
-/// new to the other.
+/// Of 9 digits the second GPU has 4 and of 10 it has 5; the first GPU has 5 of both. So a size may be new to one GPU
+/// only.
 TEST_F(NcclStrategies, RecordTogetherWhatIsNewToOneOfThem) {
   const auto gpus = make_strategy({.list = two_, .deterministic = false});
   const auto cpu = make_strategy({.name = "single", .devices = 1});

@@ -1,5 +1,6 @@
-// How much of the reduction of ResNet-18's gradients hides behind backward, over links on which it takes half as long.
-// Backward is stood for by sleeping, so that the machine's speed plays no part. And how much of it ddp itself hides.
+// How much of the reduction of ResNet-18's gradients hides behind the backward pass, over links on which it takes half
+// as long; and how much ddp itself hides. The backward pass is simulated by sleeping, so that the machine's speed
+// doesn't matter.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ class Overlap : public ::testing::Test {
   Overlap() {
     RankTeam::Options options{.devices = {}, .threads = std::vector<int>(kRanks, 1), .timeout_s = 60};
     for (int rank = 0; rank < kRanks; ++rank) options.devices.push_back({DeviceKind::cpu, rank});
-    // A ring of two sends every rank's bytes once.
+    // A ring of two ranks sends every rank's bytes once.
     options.links = LinkSpec{.all = {.bytes_per_s = kGradientBytes / kReduction_s}, .pairs = {}};
     team_ = std::make_unique<RankTeam>(options);
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -33,14 +34,14 @@ class Overlap : public ::testing::Test {
     }
   }
 
-  /// Seconds that a rank waits for sums once backward is over, the most over all ranks.
+  /// Seconds that a rank waits for sums after the backward pass; the most over all ranks.
   double exposed_seconds(const BucketOptions& options) {
     std::vector<double> exposed(kRanks);
     team_->run("step 1", [&](int rank) {
       nn::Model& model = *models_[static_cast<size_t>(rank)];
       GradientBuckets buckets(model, team_->communicator(rank), options);
       buckets.begin_step();
-      // Convolutions take most of the time, each about as long as another.
+      // Convolutions take most of the time, and each takes about as long as another.
       const auto is_weight = [](const Parameter* parameter) { return parameter->value().shape().rank() > 1; };
       const auto layers = std::ranges::count_if(model.parameters(), is_weight);
       const auto begun = Clock::now();
@@ -75,9 +76,9 @@ TEST_F(Overlap, WithoutItAllIsExposed) {
   EXPECT_GE(exposed_seconds({.bucket_mb = 0, .overlap = false}), 0.98 * kReduction_s);
 }
 
-/// Seconds of a step that a rank of ddp spends on communication, the most over all ranks. All links together
-/// take kReduction_s for the gradients, at least `least_bytes`; backward sleeps for kBackward_s, in every layer as
-/// long.
+/// Seconds per step that a rank of ddp spends on communication; the most over all ranks. All links together take
+/// kReduction_s for the gradients, which are at least `least_bytes`. The backward pass sleeps for kBackward_s, equally
+/// long in every layer.
 double exposed_by_ddp(const std::vector<int64_t>& widths, const BucketOptions& buckets, double least_bytes = 0) {
   std::vector<SleepingLayer> layers;
   for (const int64_t outputs : widths)
@@ -101,14 +102,14 @@ double exposed_by_ddp(const std::vector<int64_t>& widths, const BucketOptions& b
   return exposed;
 }
 
-/// Square layers have 0.25 MiB of weights: a bucket each.
+/// Square layers with 0.25 MiB of weights, so that each is a bucket.
 std::vector<int64_t> square_layers() {
   std::vector<int64_t> widths(16, 256);
   widths.back() = 10;
   return widths;
 }
 
-/// What the last layers complete is a tenth of the bytes; the rest is for a busy machine.
+/// The last layers complete a tenth of the bytes; the other tenth is slack for a busy machine.
 TEST(OverlapOfDdp, HidesFourFifthsOfWhatItsTimesCallCommunication) {
   EXPECT_LE(exposed_by_ddp(square_layers(), {.bucket_mb = 0.27, .first_bucket_mb = 0.27}), 0.2 * kReduction_s);
 }
@@ -118,9 +119,9 @@ TEST(OverlapOfDdp, WithoutItAllIsCommunication) {
             0.98 * kReduction_s);
 }
 
-/// By its own rule of bucket sizes, of layers with the weights of ResNet-18's in their order.
+/// Bucket sizes follow ddp's own rule, for layers with the sizes of ResNet-18's weights, in their order.
 TEST(OverlapOfDdp, HidesFourFifthsOfResNet18ByBucketsOfItsOwn) {
-  // Of a layer's inputs so many outputs that the product is what a convolution has, from 16 inputs on.
+  // From 16 inputs on, each layer has as many outputs as give it the number of weights of a convolution.
   const std::vector<int64_t> widths = {2304,  16,  2304, 16,               // layer1: 4 of 64 * 64 * 9
                                        4608,  32,  256,  576,  256,        // layer2: the third is the shortcut's
                                        1152,  512, 64,   9216, 64,         // layer3

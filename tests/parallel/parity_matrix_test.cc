@@ -1,5 +1,5 @@
-// Every net under every strategy with every option, on every number of devices that these allow, against one device
-// with the whole batch: within a bound, and in equal bits where the sums are the same in the same order.
+// Every net under every strategy with every option, on every allowed number of devices, against one device with the
+// whole batch. Weights agree within a bound, and bit for bit where the same sums are made in the same order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 namespace dptrain::parallel {
 namespace parity_matrix_test {
 
-/// Two batches of 18 samples, uneven on 4 devices, and one of 7, of which not every device gets some of a micro-batch.
-/// The second step leaves a branch of the half-used net out.
+/// Two batches of 18 samples, uneven on 4 devices, and one of 7, where some devices have no sample of a micro-batch.
+/// The second step doesn't use the half-used net's branch.
 constexpr int64_t kBatch = 18, kSamples = 2 * kBatch + 7, kSteps = 3;
 
 const std::vector<double> kWeights = {0.5, 0.1, 0.25, 0.15};
 
-/// Even by number of units.
+/// A cut with the same number of units in each stage, as far as possible.
 std::vector<std::string> even_cut(const std::vector<std::string>& units, size_t stages, ParityWay::Cut written_as) {
   std::vector<std::string> entries;
   for (size_t s = 0; s < stages; ++s) {
@@ -35,7 +35,7 @@ int stages_of(const StrategyOptions& of_pipeline, int devices) {
   return devices / of_pipeline.pipeline.replicas * of_pipeline.pipeline.stages_per_device;
 }
 
-/// A net's trainings, each of them done once.
+/// A net's training runs; each is made only once.
 class NetTrainings {
  public:
   explicit NetTrainings(const std::string& name) : net_(parity_net(name, kSamples)) {}
@@ -67,7 +67,7 @@ class NetTrainings {
     result.state = several->state_dict();
     return done_[{way.name, devices}] = std::move(result);
   }
-  /// One device with the same optimizer and the same samples a micro-batch.
+  /// One device with the same optimizer and the same samples per micro-batch.
   const Trained& single(const StrategyOptions& of, int64_t micro_batches) {
     ParityWay one = parity_way_named("single");
     one.name += " in " + std::to_string(micro_batches) + optimizer_of(of).name;
@@ -83,14 +83,14 @@ class NetTrainings {
     StrategyOptions options = way.options;
     options.net = net_.model;
     options.devices = devices;
-    // Whose branch is unused: ddp asks for it to be said.
+    // Its branch may be unused, and ddp requires this option for that.
     options.find_unused |= net_.name == "half_used";
     if (options.output_rank < 0) options.output_rank += devices;
     if (is_pipeline(options) && way.cut != ParityWay::Cut::measured)
       options.pipeline.cut.entries = even_cut(units(), static_cast<size_t>(stages_of(options, devices)), way.cut);
     StrategyContext context = context_of(options);
     context.replica.input = net_.input;
-    context.team.timeout_s = 60;  // what waits forever fails
+    context.team.timeout_s = 60;  // an endless wait fails
     context.shards = way.shards;
     context.replica.steps_in_flight = way.steps_in_flight;
     if (way.split == ParityWay::Split::weights)
@@ -107,7 +107,7 @@ class NetTrainings {
   std::map<std::pair<std::string, int>, Trained> done_;
 };
 
-/// Shared by the tests of a net, where one process runs several.
+/// Tests of the same net share the runs if one process runs several of them.
 NetTrainings& trainings_of(const std::string& net) {
   static std::map<std::string, NetTrainings> all;
   return all.try_emplace(net, net).first->second;
@@ -121,9 +121,10 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 bool is_statistic(const nn::NamedValues& tensor) { return tensor.name.find("running_") != std::string::npos; }
 
-/// How far weights end from where they ought to, over how far they ought to move: together, and the tensor that is the
-/// farthest off, running statistics as well where they are to be compared. A tensor that hardly moves, as a bias before
-/// a batch norm, has nothing but roundings of larger ones: it may be off by that share of a thousandth of all movement.
+/// The distance of the weights from their reference, relative to the reference's movement: for all weights together,
+/// and for the worst tensor, including running statistics where these are compared. A tensor that hardly moves, such as
+/// a bias before a batch norm, holds only rounding errors of larger tensors. So its movement counts as at least a
+/// thousandth of all movement.
 struct Miss {
   double together = 0;
   double largest = 0;
@@ -145,7 +146,8 @@ Miss miss_of(const State& got, const State& right, const State& beginning, bool 
   return miss;
 }
 
-/// What is frozen is, to the bit, what it was; weights that aren't have moved. Statistics follow the data everywhere.
+/// Expects frozen parameters to be unchanged bit for bit, and all others to have moved. Running statistics follow the
+/// data in all layers.
 void expect_frozen(const ParityNet& net, const State& state, const State& beginning) {
   for (size_t t = 0; t < state.size() && !net.frozen.empty(); ++t) {
     if (is_statistic(state[t])) continue;
@@ -154,7 +156,7 @@ void expect_frozen(const ParityNet& net, const State& state, const State& beginn
     };
     const bool moved = distance(state[t].values, beginning[t].values) > 0;
     const bool is_frozen = std::ranges::any_of(net.frozen, covers);
-    // A bias may have nothing but roundings to move by.
+    // A bias may have only rounding errors to move by.
     if (is_frozen || state[t].shape.rank() > 1) {
       EXPECT_NE(moved, is_frozen) << state[t].name;
     }
@@ -187,19 +189,20 @@ TEST_P(ParityMatrix, LearnsWhatOneDeviceLearns) {
       EXPECT_LE(miss.together, way.lossy);
     else
       EXPECT_LE(miss.largest, net.bound);
-    // One device adds up in the order of one device.
+    // With one device, all ways add in the same order.
     if (devices == 1 && way.shards == 0) expect_same_bits(got.state, right.state);
     if (way.twin.way.empty() || (pipeline && net.tied)) continue;
     const int twins = way.twin.devices > 0 ? way.twin.devices : devices;
     const Trained& twin = trainings.trained(parity_way_named(way.twin.way), twins);
     expect_same_bits(got.state, twin.state);
-    // Reported losses are added up in double, not by all strategies device by device.
+    // Reported losses are sums in double precision, and not all strategies add them up device by device.
     for (size_t step = 0; step < twin.losses.size(); ++step) EXPECT_DOUBLE_EQ(got.losses[step], twin.losses[step]);
   }
   EXPECT_GT(compared, 0) << "the net has fewer stages than this way has for any number of devices";
 }
 
-/// Batch statistics of each device's own are what the bounds of nets with batch norms are to tell from those of all.
+/// The bounds of nets with batch norms must be narrow enough to tell a device's own batch statistics from those of the
+/// whole batch.
 TEST(ParityBounds, AreNarrowerThanWhatOwnStatisticsChange) {
   const ParityWay own = parity_way_named("ddp_local_statistics");
   for (const char* name : {"resnet", "pyramidnet"}) {
@@ -213,7 +216,7 @@ TEST(ParityBounds, AreNarrowerThanWhatOwnStatisticsChange) {
   }
 }
 
-/// All, but for several stages a device of nets that have fewer than two devices would need.
+/// All pairs, except interleaved pipelines of nets with too few units for two devices.
 std::vector<std::tuple<const char*, std::string>> nets_and_ways() {
   std::vector<std::tuple<const char*, std::string>> all;
   for (const char* net : kParityNets)

@@ -21,17 +21,18 @@ struct ParityNet {
   Datasets data = {};
   double learning_rate = 0.05;
   bool batch_norms = false;
-  bool tied = false;  ///< stages share a parameter, whose gradients a pipeline adds in an order of its own
-  /// How far the movement of a tensor may be from that of one device, over its length; see ParityMatrix.
+  bool tied = false;  ///< whether stages share a parameter, whose gradients a pipeline adds in an order of its own
+  /// The largest allowed difference between a tensor's movement and its movement on one device, relative to the length
+  /// of that movement; see ParityMatrix.
   double bound = 5e-5;
   std::vector<std::string> frozen = {};
 };
 
-/// ../CMakeLists.txt has a test of each.
+/// The nets of the parity matrix. ../CMakeLists.txt has a test of each.
 inline constexpr const char* kParityNets[] = {"lenet",     "resnet",       "pyramidnet", "bert",
                                               "half_used", "tuned_resnet", "tuned_bert"};
 
-/// The net as in fine-tuning: some of its parameters are frozen, and of the others some trained faster.
+/// The net as in fine-tuning: some parameters are frozen, and some of the others train faster.
 inline ParityNet tuned(ParityNet net, const std::string& name, std::vector<std::string> frozen,
                        std::vector<std::string> faster) {
   net.name = name;
@@ -43,11 +44,12 @@ inline ParityNet tuned(ParityNet net, const std::string& name, std::vector<std::
 }
 
 inline ParityNet parity_net(const std::string& name, int64_t samples) {
-  // The beginning, some of the middle, of a batch norm one of the two.
+  // Frozen are the first layers, some in the middle, and one of the two parameters of a batch norm.
   if (name == "tuned_resnet")
     return tuned(parity_net("resnet", samples), name,
                  {"conv1", "bn1", "residual1", "residual2.conv2", "residual2.bn3.weight"}, {"fc1", "residual2.conv1"});
-  // With the words what is tied to them; a layer in the middle, and all that the last stage has of one loss.
+  // Frozen are the word embeddings with the parameter tied to them, a layer in the middle, and all that the last stage
+  // has for one of the losses.
   if (name == "tuned_bert")
     return tuned(parity_net("bert", samples), name,
                  {"bert.embeddings.word_embeddings", "bert.encoder.layer.1", "cls.predictions"},
@@ -75,7 +77,7 @@ inline ParityNet parity_net(const std::string& name, int64_t samples) {
   }
   net.batch_norms = name == "resnet" || name == "pyramidnet";
   if (net.batch_norms) {
-    // Those of few samples make more of roundings, and a rounding may decide a ReLU otherwise.
+    // Batch norms of few samples amplify rounding errors, and a rounding error may flip a ReLU.
     net.learning_rate = 0.02;
     net.bound = name == "resnet" ? 1e-3 : 2e-2;
   }

@@ -16,29 +16,29 @@ namespace dptrain::parallel {
 inline constexpr int64_t kParityMicroBatches = 4;
 inline constexpr int kHybridReplicas = 2, kHybridStages = 2;
 
-/// Another way, whose bits a way has.
+/// Another way that gives bit-identical weights.
 struct Twin {
   std::string way = {};  ///< empty: none
-  int devices = 0;       ///< 0: as many
+  int devices = 0;       ///< 0: as many as the way itself has
 };
 
 /// A way to share a training step over devices: a column of the parity matrix.
 struct ParityWay {
   std::string name;
-  StrategyOptions options;  ///< without what follows from net and devices
+  StrategyOptions options;  ///< without the options that follow from net and devices
   std::vector<int> devices = {1, 2, 3, 4};
   Twin twin = {};
   enum class Split { even, weights, measured };
   Split split = Split::even;
   int shards = 0;
   int steps_in_flight = 2;
-  /// Of a pipeline: even by number of stages, as counts or by the names of those that devices begin with.
+  /// How a pipeline is cut: evenly, given as counts or as the names of each device's first stage, or by measurement.
   enum class Cut { counts, names, measured };
   Cut cut = Cut::counts;
-  /// Batch norms see the samples of one device, replica or shard alone: as those of one device with so many more
-  /// micro-batches.
+  /// Whether batch norms see only the samples of one device, replica or shard. The reference is then one device with as
+  /// many more micro-batches.
   bool own_statistics = false;
-  /// Where gradients are compressed, in place of the net's bound: of all weights together.
+  /// The bound for compressed gradients, over all weights together; replaces the net's bound.
   double lossy = 0;
 };
 
@@ -51,7 +51,7 @@ inline ParityWay parity_way(std::string name, const char* strategy, Twin twin = 
       .twin = std::move(twin)};
 }
 
-/// The options of one strategy that change no bit, and the strategies that add in the order of ddp.
+/// The options of each strategy that change no bit, and the strategies that add in the order of ddp.
 inline ParityWays ways_of_a_batch() {
   ParityWays ways = {parity_way("single", "single", {}),
                      parity_way("ddp", "ddp", {}),
@@ -78,13 +78,13 @@ inline ParityWays ways_of_a_batch() {
   add("data_parallel_last_output", "data_parallel").output_rank = -1;
   for (const char* name : {"ddp", "fsdp", "data_parallel", "kvstore", "kvstore_local"})
     ways.emplace_back(parity_way(std::string(name) + "_one_in_flight", name)).steps_in_flight = 1;
-  // Measured speeds differ from run to run, and so do the parts.
+  // Measured speeds differ from run to run, and so do the parts: bits can't be compared.
   for (const char* name : {"ddp", "fsdp", "data_parallel", "kvstore"})
     ways.emplace_back(parity_way(std::string(name) + "_measured_split", name, {})).split = ParityWay::Split::measured;
   return ways;
 }
 
-/// The strategies under one change, which `change` makes; all have the bits of `twin`, one of them.
+/// Each strategy with one change, which `change` makes. All match `twin`, which is one of them, bit for bit.
 template <class Change>
 ParityWays strategies_with(const std::string& what, const Twin& twin, const Change& change) {
   ParityWays ways;
@@ -113,7 +113,7 @@ inline ParityWays ways_with_weights() {
   return ways;
 }
 
-/// ddp whose updates are made in the course of the next step, beside what else it may be told.
+/// ddp whose updates are made during the next step, combined with other options.
 inline ParityWays ways_with_deferred_updates() {
   ParityWays ways;
   const auto add = [&](const std::string& what, const char* strategy, const std::string& twin) -> ParityWay& {
@@ -127,14 +127,14 @@ inline ParityWays ways_with_deferred_updates() {
   ParityWay& local = add("local_statistics", "ddp", "ddp_local_statistics");
   local.own_statistics = true;
   local.options.batch_norm = BatchNormMode::local;
-  // Compressed tensor by tensor, whatever the bucket.
+  // These match because compression works tensor by tensor, whatever the buckets.
   add("bf16", "ddp_bf16", "ddp_bf16").lossy = 0.02;
   add("powersgd", "ddp_powersgd", "ddp_powersgd").lossy = 0.5;
   add("two_bit", "ddp_two_bit", "ddp_two_bit").lossy = 0.8;
   return ways;
 }
 
-/// Of four shards and of eight, and of six, whose tree isn't a whole one.
+/// Four, six and eight shards. The summation tree of six isn't complete.
 inline ParityWays ways_in_shards() {
   ParityWays all;
   for (const auto& [shards, devices] : {std::pair{4, std::vector{1, 2, 4}}, {6, {1, 2, 3}}, {8, {1, 2, 4}}}) {
@@ -145,14 +145,14 @@ inline ParityWays ways_in_shards() {
            one.options.batch_norm = BatchNormMode::local;
            one.devices = devices;
          }))
-      // Shards compute with weights that are whole.
+      // fsdp is left out: shards compute with whole weights.
       if (way.options.name != "fsdp") all.push_back(std::move(way));
   }
   return all;
 }
 
-/// Without the mode that all others have. What is saved, the first device's running statistics among it, is the same
-/// under `local` and `first`.
+/// Every strategy with each mode of batch norm that isn't the default of the other ways. Under `local` and `first` the
+/// saved state is the same, since the first device's running statistics are saved.
 inline ParityWays ways_of_batch_norms() {
   constexpr std::pair<BatchNormMode, const char*> kModes[] = {
       {BatchNormMode::local, "local"}, {BatchNormMode::average, "average"}, {BatchNormMode::first, "first"}};
@@ -202,7 +202,7 @@ inline ParityWays ways_of_pipelines() {
     if (way.name.ends_with("_by_names")) way.cut = ParityWay::Cut::names;
     if (way.name.ends_with("_measured_cut")) way.cut = ParityWay::Cut::measured;
   }
-  // What the replicas of a stage share, as those of ddp do.
+  // The replicas of a stage share statistics as those of ddp do.
   constexpr std::pair<BatchNormMode, const char*> kModes[] = {
       {BatchNormMode::local, "local"}, {BatchNormMode::average, "average"}, {BatchNormMode::first, "first"}};
   for (const auto& [mode, mode_name] : kModes) {
@@ -223,15 +223,15 @@ inline ParityWays ways_of_pipelines() {
 }
 
 inline ParityWays ways_of_compression() {
-  // Gradients are rounded by each rank and once more as a sum, to 2^-9 and 2^-12 of a value: what reaches the weights
-  // is off by some of these, and in bf16 decides a ReLU otherwise. powersgd and two_bit send later what they leave out:
-  // after three steps at least half of the movement is there, or a fifth.
+  // bf16 and fp16 round gradients on each rank and once more as a sum, to 2^-9 and 2^-12 of a value. The weights are
+  // off by a few such roundings, and in bf16 these flip a ReLU. powersgd and two_bit send later what they leave out:
+  // after three steps at least half of the movement has arrived with powersgd, a fifth with two_bit.
   constexpr std::pair<const char*, double> kMethods[] = {
       {"ddp_bf16", 0.02}, {"ddp_fp16", 0.002}, {"ddp_powersgd", 0.5}, {"ddp_two_bit", 0.8}};
   ParityWays ways;
   for (const auto& [name, bound] : kMethods) {
     ways.emplace_back(parity_way(name, name, {})).lossy = bound;
-    // Added up at home, and compressed once.
+    // Micro-batches are added up on each rank, and their sum is compressed once.
     ParityWay& way = ways.emplace_back(parity_way(std::string(name) + "_micro_batches", name, {}));
     way.lossy = bound;
     way.options.micro_batches = kParityMicroBatches;
@@ -244,16 +244,16 @@ inline ParityWays ways_of_compression() {
     way.lossy = bound;
     way.options.compress = compress;
   };
-  add("ddp_powersgd_rank_1", "ddp_powersgd", 0.8, {.rank = 1});  // a fifth
+  add("ddp_powersgd_rank_1", "ddp_powersgd", 0.8, {.rank = 1});  // at least a fifth of the movement has arrived
   add("ddp_two_bit_half_threshold", "ddp_two_bit", 0.8, {.threshold = 0.5});
-  // No weight is worth factors of such a rank: all go whole.
+  // No weight is large enough for factors of this rank: all are sent whole.
   add("ddp_powersgd_whole", "ddp_powersgd", 0, {.rank = 1000});
   ways.back().twin = {.way = "ddp"};
   return ways;
 }
 
-/// Optimizers that go by norms of whole layers, which strategies have in parts. Their ratios are so large, and LAMB's
-/// epsilon, that roundings stay small beside what moves.
+/// Optimizers that use norms of whole layers, which strategies hold in parts. Their trust ratios, and LAMB's epsilon,
+/// are so large that rounding errors stay small beside the movement.
 inline ParityWays ways_by_layers() {
   ParityWays all;
   const auto add = [&](const std::string& what, const auto& change) {
@@ -280,7 +280,7 @@ inline ParityWays ways_by_layers() {
   return all;
 }
 
-/// Replicas that train by themselves and are their mean after every step: the mean of SGD's steps is ddp's.
+/// Replicas that train independently and are averaged after every step: the mean of SGD's steps is ddp's step.
 inline ParityWays ways_with_a_mean_of_replicas() {
   ParityWays ways;
   const auto add = [&](const std::string& name) -> ParityWay& {
@@ -288,14 +288,15 @@ inline ParityWays ways_with_a_mean_of_replicas() {
     way.own_statistics = true;
     way.options.batch_norm = BatchNormMode::local;
     way.options.local_sgd.averaging = {.period = 1};
-    // Each replica rounds its weights, and so is their mean: as much more than one update as replicas add, which is
-    // little beside all movement, and not beside that of a layer norm's weights alone, near 1.
+    // Each replica rounds its weights, and the mean is rounded again: the rounding error is that of one update for each
+    // replica. That is small beside the movement of all weights, but not beside the movement of a layer norm's weights
+    // alone, which are near 1.
     way.lossy = 1e-4;
     return way;
   };
   add("local_sgd");
-  // What is sent is how far the weights have come since the last mean, as gradients are in ddp; but by optimizers that
-  // have never seen what isn't sent, so that with momentum less of it is there after three steps.
+  // The ranks send how far the weights have moved since the last mean, where ddp sends gradients. The optimizers never
+  // see the part that isn't sent, so with momentum less of the movement has arrived after three steps.
   using Method = CompressionOptions::Method;
   for (const auto& [name, compress, bound] :
        {std::tuple("local_sgd_bf16", CompressionOptions{.method = Method::bf16}, 0.02),
@@ -310,7 +311,7 @@ inline ParityWays ways_with_a_mean_of_replicas() {
   add("local_sgd_warming_up").options.local_sgd.averaging = {.period = 100, .warmup_steps = 100};
   ParityWay& micro_batches = add("local_sgd_micro_batches");
   micro_batches.options.micro_batches = kParityMicroBatches;
-  micro_batches.devices = {1, 2, 4};  // whose statistics are of the samples of smaller micro-batches
+  micro_batches.devices = {1, 2, 4};  // their statistics are of the samples of smaller micro-batches
   add("local_sgd_one_in_flight").steps_in_flight = 1;
   return ways;
 }

@@ -1,4 +1,4 @@
-// What a pipeline holds, sends and tells: memory and samples of each stage, bytes between them, how long they waited.
+// Costs that a pipeline reports: memory and samples of each stage, bytes between stages, and waiting times.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ namespace dptrain::parallel {
 namespace pipeline_costs_test {
 
 TEST(PipelineCosts, ANetThatOneDeviceCantHoldTrainsOnTwo) {
-  // Two layers of 614,656 weights each, with as many gradients and as much momentum.
+  // Two layers of 614,656 weights each, with gradients and momentum of the same size.
   const auto net = [](const StrategyOptions& options) {
     return of_layers("[flatten, linear: 784, relu, linear: 784, relu, linear: classes]", options);
   };
@@ -20,7 +20,7 @@ TEST(PipelineCosts, ANetThatOneDeviceCantHoldTrainsOnTwo) {
   EXPECT_NO_THROW(trained(*net(hybrid), 4));
   cut.pipeline.cut = {};
   EXPECT_NO_THROW(trained(*net(cut), 4)) << "cut by what was measured, a stage of the model at a time";
-  // Two large layers would be over the limit, and a fourth stage is there.
+  // Two large layers on one device would be over the limit, and there is a fourth stage.
   StrategyOptions around = cut;
   around.pipeline.schedule = kInterleaved;
   around.pipeline.stages_per_device = 2;
@@ -33,13 +33,13 @@ TEST(PipelineCosts, OneForwardOneBackHoldsFewerActivationsOnTheFirstStage) {
     trained(*strategy, 8);
     return strategy->take_costs(0).memory_at_peak[MemoryPurpose::activations];
   };
-  // Two micro-batches instead of eight, of 3 samples or 4. Of each at least the images [1, 28, 28] are kept, and the
-  // places of the maxima [20, 12, 12], a byte each.
+  // 1f1b keeps two micro-batches instead of eight, of 3 samples or 4. Each keeps at least the images [1, 28, 28], and
+  // one byte for each maximum's place [20, 12, 12].
   EXPECT_LT(activations(k1f1b), activations(kGpipe) - int64_t{6 * 3} * (4 * 28 * 28 + 20 * 12 * 12));
 }
 
-/// The second of two stages has done a backward pass, and keeps what its weights' gradients read, while it goes
-/// forward.
+/// When the second of two stages begins a forward pass, it has already made a backward pass, and still keeps what the
+/// gradients of its weights need.
 TEST(PipelineCosts, ZeroBubbleHoldsOneMicroBatchMoreOnTheLastStage) {
   const auto activations = [](PipelineSchedule schedule, int rank) {
     const auto strategy = make_strategy(pipeline({"1", "2"}, schedule, 8));
@@ -47,13 +47,15 @@ TEST(PipelineCosts, ZeroBubbleHoldsOneMicroBatchMoreOnTheLastStage) {
     return strategy->take_costs(rank).memory_at_peak[MemoryPurpose::activations];
   };
   EXPECT_EQ(activations(kZeroBubble, 0), activations(k1f1b, 0));
-  // Of 3 samples or 4: at least what the convolution reads, [20, 12, 12], and fc1, 800 numbers.
+  // Micro-batches have 3 samples or 4. Each sample keeps at least the convolution's input, [20, 12, 12], and fc1's, 800
+  // numbers.
   EXPECT_GT(activations(kZeroBubble, 1), activations(k1f1b, 1) + int64_t{3 * 4} * (20 * 12 * 12 + 800) / 2);
   EXPECT_LT(activations(kZeroBubble, 1), activations(kGpipe, 1));
 }
 
-/// Of four layers on two devices the first one has the first and the third, and holds up to five of their micro-batches
-/// instead of two of the first two layers'; activations cross three times instead of once.
+/// Of four layers on two devices, the first device has the first and the third, and holds up to five of their
+/// micro-batches. Without interleaving it holds two micro-batches of the first two layers. Activations cross three
+/// times instead of once.
 TEST(PipelineCosts, InterleavedHoldsMoreAndSendsMore) {
   const auto costs_of = [](const StrategyOptions& options) {
     const auto strategy =
@@ -66,7 +68,8 @@ TEST(PipelineCosts, InterleavedHoldsMoreAndSendsMore) {
   const auto activations = [](const RankCosts& costs) { return costs.memory_at_peak[MemoryPurpose::activations]; };
   EXPECT_GT(activations(around), activations(two));
   EXPECT_LT(activations(around), 2 * activations(two));
-  // There and back; between the first stage and the second, and, from the first device alone, the third and the fourth.
+  // The first device sends activations of its first stage. Interleaved, it also sends activations of its second one,
+  // the third stage, and gradients from there back to the second stage.
   EXPECT_EQ(two.communication.bytes, int64_t{4} * 64 * 800);
   EXPECT_EQ(around.communication.bytes, int64_t{4} * 64 * 800 * 3);
 }
@@ -88,7 +91,7 @@ TEST(PipelineCosts, EachDeviceHoldsItsStageAlone) {
 TEST(PipelineCosts, OnlyActivationsAndTheirGradientsCross) {
   const auto strategy = make_strategy(pipeline({"1", "2"}, k1f1b, 4));
   train(*strategy, digits(26, 10), 1, 26, 0.05, 4);
-  // [n, 20, 12, 12] each way.
+  // [n, 20, 12, 12] in each direction.
   for (const int rank : {0, 1}) {
     const CommCounts counts = strategy->take_costs(rank).communication;
     EXPECT_EQ(counts.bytes, 4 * 26 * 20 * 12 * 12);

@@ -1,4 +1,4 @@
-// Where a model is cut for a pipeline: as it was written down, or by what its stages cost.
+// How a model is cut for a pipeline: as configured, or by its units' costs.
 #include "parallel/pipeline_cut.h"
 
 #include "support/expect_error.h"
@@ -10,7 +10,7 @@ using testing::expect_error;
 
 const std::vector<std::string> kUnits = {"conv1", "layer1.0", "layer1.1", "fc"};
 
-/// "0-2 2-4"
+/// A cut as text: "0-2 2-4".
 std::string text_of(const PipelineCut& cut) {
   std::string text;
   for (const auto& [begin, end] : cut)
@@ -80,7 +80,7 @@ TEST(PipelineCut, ActivationsCountAsOftenAsAScheduleHoldsThem) {
   std::vector<UnitCost> units = units_of({1, 1, 1, 1});
   for (UnitCost& unit : units) unit.kept_bytes = 10;
   PipelineStep step{.schedule = PipelineSchedule::one_forward_one_back, .stages = 2, .micro_batches = 8};
-  // 1f1b: the first stage holds two micro-batches, the second one.
+  // With 1f1b the first stage holds two micro-batches, the second one.
   EXPECT_EQ(text_of(cut_by_cost(units, step, 40)), "0-2 2-4");
   EXPECT_EQ(text_of(cut_by_cost(units, step, 30)), "0-1 1-4");
   step.schedule = PipelineSchedule::gpipe;
@@ -95,7 +95,8 @@ TEST(PipelineCut, WhatWaitsForGradientsOfWeightsCountsAsWell) {
     unit.kept_bytes = 10;
     unit.kept_for_weights_bytes = 25;
   }
-  // Two micro-batches on the first stage; on the second one, weights wait for two.
+  // The first stage holds two micro-batches. On the second stage, two micro-batches wait for their gradients of
+  // weights.
   const PipelineStep step{.schedule = PipelineSchedule::zero_bubble, .stages = 2, .micro_batches = 8};
   EXPECT_EQ(text_of(cut_by_cost(units, step, 100)), "0-2 2-4");
   EXPECT_EQ(text_of(cut_by_cost(units, step, 99)), "0-3 3-4");

@@ -1,4 +1,4 @@
-// Pipelines whose stages lie in several processes compute what they compute in one, bit for bit: losses, weights, what
+// Pipelines whose stages are in several processes match those in one process bit for bit: losses, weights, what
 // evaluations and checkpoints see, and the bytes that each rank sends.
 #include <gtest/gtest.h>
 
@@ -14,13 +14,13 @@
 namespace dptrain::parallel {
 namespace pipeline_processes_test {
 
-/// Batches of 26 samples, and one of 7 at the end, of which some of the replicas have no samples in some micro-batch.
+/// Batches of 26 samples, and a last one of 7, where some replicas have no samples in some micro-batches.
 constexpr int64_t kBatch = 26, kSamples = 3 * kBatch + 7, kSteps = 4;
 
 struct Case {
   std::string name;
   StrategyOptions options;
-  std::vector<std::vector<int>> processes;  ///< worlds: ranks of each process
+  std::vector<std::vector<int>> processes;  ///< each world's ranks per process
 };
 
 void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
@@ -60,7 +60,7 @@ StrategyOptions in(Precision precision, StrategyOptions options) {
   return options;
 }
 
-/// What a training comes to; of several processes as that of rank 0 sees it, but for the costs of its own ranks.
+/// A run's result. With several processes, rank 0's process has it; each process has the costs of its own ranks.
 struct Outcome {
   Trained trained;
   std::optional<Score> score;
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"three_replicas", residual(pipeline(kCut, 3)), {{3, 3}, {2, 4}}},
         Case{"hybrid_of_four_stages", residual(pipeline(kFour, 2)), {{3, 2, 3}, {1, 7}}},
         Case{"sync", residual(pipeline(kCut, 2), BatchNormMode::sync), {{2, 2}, {1, 3}}},
-        // The last stage has no batch norm, and has to know that the first shares.
+        // The last stage has no batch norm, and must know that the first stage shares statistics.
         Case{"sync_of_one_stage",
              residual(pipeline({"conv1", "global_avg_pool1"}, 2), BatchNormMode::sync),
              {{1, 1, 1, 1}}},
@@ -260,7 +260,7 @@ TEST(PipelineProcessesEvaluation, StopsInAllWhereOneIsAskedTo) {
 }
 
 TEST(PipelineProcessesFailure, EndsAllWithOneSentence) {
-  // The last stage of the second replica has no room; all others wait for it in another way.
+  // The last stage of the second replica has no memory; the other ranks wait for it in different calls.
   const StrategyOptions options = pipeline(kTwo, 2);
   for (const std::vector<int>& ranks : std::vector<std::vector<int>>{{2, 2}, {1, 3}, {1, 1, 1, 1}}) {
     const auto sentences =

@@ -1,4 +1,4 @@
-// What each stage of a pipeline does when, and the waiting that follows from it.
+// When each stage of a pipeline does what, and the waiting times that follow.
 #include "parallel/pipeline_schedule.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ char letter_of(StageAction::Kind kind) {
   }
 }
 
-/// "F0 F1 B0 F2 B1 B2"
+/// Actions as text: "F0 F1 B0 F2 B1 B2".
 std::string text_of(const std::vector<StageAction>& actions) {
   std::string text;
   for (const StageAction& action : actions) {
@@ -65,7 +65,7 @@ TEST(PipelineSchedule, ZeroBubbleKeepsGradientsOfWeightsForWhenItWouldWait) {
   EXPECT_EQ(text_of(actions_of(step, 2)), "F0 D0 W0");
 }
 
-/// "F0.0 F2.0": of stages, then micro-batches.
+/// Actions as text with the stage, then the micro-batch: "F0.0 F2.0".
 std::string text_of_stages(const std::vector<StageAction>& actions) {
   std::string text;
   for (const StageAction& action : actions)
@@ -91,7 +91,7 @@ TEST(PipelineSchedule, InterleavedGoesAroundInRoundsOfAMicroBatchADevice) {
       << "as of four, without the last";
 }
 
-/// All that there is, and each micro-batch's passes of a stage in order.
+/// Expects each pass of each stage and micro-batch exactly once, and the passes of each in order.
 void expect_whole(const PipelineStep& step) {
   using Kind = StageAction::Kind;
   struct Seen {
@@ -205,8 +205,8 @@ TEST(PipelineSchedule, InterleavedHoldsWhatGoesAroundBeforeTheFirstComesBack) {
         }
 }
 
-/// The last round is as long as a whole one, but for what its missing micro-batches would have done on the device that
-/// is done last.
+/// The last round takes as long as a whole round, minus the work of its missing micro-batches on the device that
+/// finishes last.
 TEST(PipelineSchedule, AShortLastRoundOfInterleavedIsNoLongerThanAWholeOne) {
   for (const int devices : {2, 3, 4})
     for (const int of_device : {2, 3}) {
@@ -220,8 +220,8 @@ TEST(PipelineSchedule, AShortLastRoundOfInterleavedIsNoLongerThanAWholeOne) {
 }
 
 TEST(PipelineSchedule, UnequalStagesWaitForTheSlowest) {
-  // The second stage begins after 1 s, works 4 x 6 s on end, and the first goes back once more, 1 s: 26 s, of which
-  // the stages work 4 x 2 s and 4 x 6 s.
+  // The second stage begins after 1 s and works 4 x 6 s without a pause; then the first stage makes a last backward
+  // pass, 1 s. Of these 26 s the stages work 4 x 2 s and 4 x 6 s.
   const std::vector<StageSeconds> stages = {{.forward = 1, .backward = 1}, {.forward = 3, .backward = 3}};
   EXPECT_NEAR(predicted_bubble({.schedule = k1f1b, .stages = 2, .micro_batches = 4}, stages), 1 - 32.0 / 52, 1e-12);
   const std::vector<StageSeconds> nothing(2);

@@ -8,7 +8,7 @@ inline constexpr auto kGpipe = PipelineSchedule::gpipe;
 inline constexpr auto k1f1b = PipelineSchedule::one_forward_one_back;
 inline constexpr auto kZeroBubble = PipelineSchedule::zero_bubble;
 inline constexpr auto kInterleaved = PipelineSchedule::interleaved;
-/// Of one stage a device.
+/// The schedules with one stage per device.
 inline constexpr PipelineSchedule kSchedulesOfOneStage[] = {k1f1b, kZeroBubble, kGpipe};
 
 }  // namespace dptrain::parallel

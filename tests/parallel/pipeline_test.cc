@@ -1,5 +1,5 @@
-// Models cut into stages compute what one device with the same micro-batches computes, bit for bit, by any
-// schedule; replicas of a pipeline what ddp computes.
+// Models cut into stages match one device with the same micro-batches bit for bit, with any schedule. Replicas of a
+// pipeline match ddp.
 #include <gtest/gtest.h>
 
 #include "models/frozen.h"
@@ -32,14 +32,14 @@ TEST(Pipeline, ANetWithBatchNormsEndsInTheBitsOfOneDevice) {
     }
 }
 
-/// Stages of the net below, and how many of them a device has.
+/// Stages of the net below, and stages per device.
 const std::vector<std::pair<std::vector<std::string>, int>> kInterleavedCuts = {
     {{"avg_pool1", "conv1", "max_pool1", "flatten1"}, 2},
     {{"avg_pool1", "conv1", "bn1", "max_pool1", "flatten1", "fc2"}, 2},
     {{"avg_pool1", "conv1", "bn1", "max_pool1", "flatten1", "fc2"}, 3}};
 
 TEST(Pipeline, SeveralStagesADeviceEndInTheBitsOfOne) {
-  // Rounds of two or three micro-batches, the last one of some of them short.
+  // Rounds have two or three micro-batches, and some last rounds are short.
   for (const int64_t micro_batches : {3, 4, 8}) {
     const Trained one = trained(*residual_net(kSingle), micro_batches);
     for (const auto& [stages, of_device] : kInterleavedCuts) {
@@ -50,8 +50,8 @@ TEST(Pipeline, SeveralStagesADeviceEndInTheBitsOfOne) {
   }
 }
 
-/// Whatever their numbers, devices don't wait for each other in a circle, in steps and in evaluations, and messages
-/// come in the order in which they are sent.
+/// With any of these numbers, devices never wait for each other in a circle, in steps or in evaluations, and messages
+/// arrive in the order in which they are sent.
 TEST(Pipeline, NoNumberOfStagesAndMicroBatchesMakesDevicesWaitForEver) {
   for (const auto& [devices, of_device] : {std::pair{2, 4}, {3, 3}, {5, 2}, {8, 2}}) {
     std::string layers = "flatten";
@@ -100,7 +100,7 @@ TEST(Pipeline, SeveralStagesADeviceClipAverageAndGoOnLikeOne) {
   }
 }
 
-/// Two accumulations of three micro-batches each: rounds go over what lies between them.
+/// Two accumulations of three micro-batches each: rounds span both.
 TEST(Pipeline, SeveralStagesADeviceAccumulateLikeOne) {
   const Trained one = trained(*residual_net(kSingle), 6);
   const auto& [stages, of_device] = kInterleavedCuts[0];
@@ -117,7 +117,7 @@ TEST(Pipeline, ReplicasOfSeveralStagesADeviceEndInTheBitsOfDdp) {
   }
 }
 
-/// Nothing comes back to the frozen stages, on whose devices others are trained.
+/// No gradients are sent to the frozen stages, although their devices have trained stages too.
 TEST(Pipeline, FrozenStagesBesideTrainedOnesAreSentNoGradients) {
   const std::vector<std::string> stages = {"flatten1", "fc2", "fc3", "fc4"};
   const auto net = [](StrategyOptions options) {
@@ -127,7 +127,8 @@ TEST(Pipeline, FrozenStagesBesideTrainedOnesAreSentNoGradients) {
   };
   const auto cut = net(interleaved(stages, 2, 4));
   expect_same_bits(trained(*cut, 4), trained(*net(kSingle), 4));
-  // A step of 26 samples: activations of 20 cross three times, and come back from the last stage alone.
+  // A step has 26 samples. Activations of 20 numbers cross three times, and gradients come back from the last stage
+  // alone.
   cut->take_costs(0), cut->take_costs(1);
   train(*cut, digits(26, 10), 1, 26, 0.05, 4);
   EXPECT_EQ(cut->take_costs(0).communication.bytes, 4 * 26 * 20 * 2);
@@ -210,7 +211,7 @@ TEST(Pipeline, GoesOnWhereOtherStrategiesWereAndTheyWhereItWas) {
 }
 
 TEST(Pipeline, ReplicasEndInTheBitsOfDdp) {
-  // A batch of 7 in four micro-batches leaves a replica of two without samples, and one of three several times.
+  // In four micro-batches, a batch of 7 leaves one of two replicas without samples, and one of three several times.
   for (const int replicas : {2, 3}) {
     StrategyOptions ddp{.name = "ddp", .devices = replicas, .sgd = {.momentum = 0.9}};
     const Trained lenet = trained(*make_strategy(ddp), 4), residual = trained(*residual_net(ddp), 4);
@@ -257,7 +258,7 @@ TEST(Pipeline, TheCutByMeasuredTimeChangesNoBit) {
 }
 
 TEST(Pipeline, AStageThatFailsEndsAllWithItsCause) {
-  // The second stage has the linear layer and no room for its optimizer's work; the first waits for it.
+  // The second stage has the linear layer and no memory for its optimizer's work; the first stage waits for it.
   StrategyOptions options = pipeline({"1", "2"}, k1f1b, 4);
   const auto strategy = make_strategy(options);
   const auto& allocator = strategy->device(1).allocator();

@@ -14,11 +14,11 @@
 
 namespace dptrain::parallel {
 
-/// Batches of 26 samples, and one of 7 at the end: with four micro-batches none is like the other, with eight one of
-/// the last batch's is left out.
+/// Batches of 26 samples, and a last one of 7. Four micro-batches don't all have the same size, and of eight the last
+/// batch leaves one out.
 inline constexpr int64_t kBatch = 26, kSamples = 3 * kBatch + 7, kSteps = 4;
 
-/// What some steps leave.
+/// The state and losses after some steps.
 inline Trained trained(Strategy& strategy, int64_t micro_batches, int64_t steps = kSteps) {
   auto losses = train(strategy, digits(kSamples, 10), steps, kBatch, 0.05, micro_batches);
   return {strategy.state_dict(), std::move(losses)};
@@ -33,7 +33,7 @@ inline StrategyOptions pipeline(const std::vector<std::string>& stages, Pipeline
           .pipeline = {.cut = {.entries = stages}, .schedule = schedule, .micro_batches = micro_batches}};
 }
 
-/// The same of so many stages a device, taking turns.
+/// The same pipeline with `stages_per_device` stages per device, interleaved.
 inline StrategyOptions interleaved(const std::vector<std::string>& stages, int stages_per_device,
                                    int64_t micro_batches) {
   StrategyOptions options = pipeline(stages, kInterleaved, micro_batches);
@@ -42,7 +42,7 @@ inline StrategyOptions interleaved(const std::vector<std::string>& stages, int s
   return options;
 }
 
-/// So many of that pipeline.
+/// `replicas` replicas of a pipeline.
 inline StrategyOptions of_replicas(StrategyOptions options, int replicas) {
   options.name = "hybrid";
   options.devices *= replicas;
@@ -50,7 +50,7 @@ inline StrategyOptions of_replicas(StrategyOptions options, int replicas) {
   return options;
 }
 
-/// A net of layers, as a configuration would list them.
+/// A net of layers, written as in a configuration.
 inline models::ModelSpec net_of_layers(const std::string& written) {
   return {.name = "layers",
           .build = [layers = models::layers_of(written)](const nn::LayerOptions& of, const models::ModelInput& in) {
@@ -58,13 +58,13 @@ inline models::ModelSpec net_of_layers(const std::string& written) {
           }};
 }
 
-/// A strategy over such a net.
+/// A strategy over a net of such layers.
 inline std::unique_ptr<Strategy> of_layers(const std::string& written, StrategyOptions options) {
   options.net = net_of_layers(written);
   return make_strategy(options);
 }
 
-/// A small net with batch norms, residuals, dropout and layers without parameters at both ends of the cuts.
+/// A small net with batch norms, residuals, dropout, and layers without parameters on both sides of the cuts.
 inline std::unique_ptr<Strategy> residual_net(const StrategyOptions& options) {
   return of_layers(
       "[avg_pool: 2, conv: {channels: 16, kernel: 3, padding: 1}, batch_norm, relu, "

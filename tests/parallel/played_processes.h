@@ -18,13 +18,13 @@ namespace dptrain::parallel {
 /// Processes of a job that share the devices of a world, played by threads of one process.
 class PlayedProcesses {
  public:
-  /// `context`: of the whole world; `ranks`: how many of its devices each process has.
+  /// `context` describes the whole world; `ranks` says how many of its devices each process has.
   PlayedProcesses(const StrategyOptions& options, StrategyContext context, const std::vector<int>& ranks)
       : options_(options), context_(std::move(context)), shape_(ranks) {}
 
   using Act = std::function<void(int process, Strategy& strategy)>;
-  /// Every process makes its strategy and does `act` with it. Returns the sentence that each has ended with, empty
-  /// where none failed.
+  /// Makes the strategy in every process and calls `act` with it. Returns the error message that each process ended
+  /// with, empty where it didn't fail.
   std::vector<std::string> run(const Act& act) const {
     const auto wires = MemoryWires::make(shape_.processes());
     std::vector<std::unique_ptr<ProcessExchange>> exchanges;

@@ -1,4 +1,4 @@
-// A rank that fails makes all others stop, in time, and what is thrown names it.
+// A rank that fails makes all others stop, in time, and the error names it.
 #include "parallel/rank_team.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace dptrain::parallel {
 namespace rank_team_test {
 
-/// Of every wait for another rank. A failure that the others are told of ends them long before.
+/// The deadline of every wait for another rank. A reported failure ends the waits long before it.
 constexpr double kDeadline_s = 30;
 
 RankTeam::Options team_of(int ranks, double timeout_s = kDeadline_s) {
@@ -24,7 +24,7 @@ RankTeam::Options team_of(int ranks, double timeout_s = kDeadline_s) {
   return options;
 }
 
-/// What running `work` on so many ranks throws.
+/// The error that running `work` on `ranks` ranks throws.
 Error failure_of(int ranks, const std::string& what, const std::function<void(RankTeam&, int)>& work,
                  double timeout_s = kDeadline_s) {
   RankTeam team(team_of(ranks, timeout_s));
@@ -129,7 +129,7 @@ TEST(RankTeam, IsNotUsedAfterAFailure) {
   EXPECT_THROW(team.run("b", [](int) {}), std::exception);
 }
 
-/// Trains under a limit of memory until a rank runs out; returns what is thrown.
+/// Trains under a memory limit until a rank runs out; returns the error.
 Error out_of_memory(StrategyOptions options, int64_t limit_bytes) {
   options.memory_limit_bytes = limit_bytes;
   try {

@@ -1,4 +1,4 @@
-// What is shown of the steps of a training, under every strategy; it changes nothing that is trained.
+// The timelines of a run's steps, under every strategy. Recording them changes no weight.
 #include "parallel/rank_timelines.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ struct Shown {
   std::vector<std::vector<TimelineRow>> ranks;
 };
 
-/// Trains six steps, and shows three of them.
+/// Trains six steps, and records the timelines of three of them.
 Shown shown(const StrategyOptions& options) {
   StrategyContext context = context_of(options);
   context.team.has_timelines = true;
@@ -41,7 +41,7 @@ Trained unshown(const StrategyOptions& options) {
 const std::vector<TimelineSpan>& computing(const std::vector<TimelineRow>& rows) { return rows.at(0).spans; }
 const std::vector<TimelineSpan>& communication(const std::vector<TimelineRow>& rows) { return rows.at(1).spans; }
 
-/// Spans of this name, or names that begin so, that lie within `outer`.
+/// Spans whose names begin with this name, and that are within `outer`.
 std::vector<TimelineSpan> within(const std::vector<TimelineSpan>& spans, const TimelineSpan& outer,
                                  const std::string& name) {
   std::vector<TimelineSpan> inner;
@@ -50,7 +50,7 @@ std::vector<TimelineSpan> within(const std::vector<TimelineSpan>& spans, const T
   return inner;
 }
 
-/// Phases of just this name.
+/// Phases of exactly this name that are within `outer`.
 std::vector<TimelineSpan> phases_within(const std::vector<TimelineSpan>& spans, const TimelineSpan& outer,
                                         const std::string& name) {
   std::vector<TimelineSpan> phases = within(spans, outer, name);
@@ -65,8 +65,8 @@ std::vector<TimelineSpan> steps_of(const std::vector<TimelineRow>& rows) {
   return steps;
 }
 
-/// That the steps asked for are there and no others, in turn; each has forward passes, backward passes and, but where
-/// others make it, an update, whose operators lie within.
+/// Expects exactly the requested steps, in order. Each has forward passes, backward passes and, unless other rows make
+/// it, an update; their operators are within them.
 void expect_steps(const std::vector<TimelineRow>& rows, size_t passes, bool updates) {
   const auto steps = steps_of(rows);
   ASSERT_EQ(steps.size(), 3U);
@@ -83,12 +83,12 @@ void expect_steps(const std::vector<TimelineRow>& rows, size_t passes, bool upda
   }
 }
 
-/// Of a thread every two spans lie within or behind each other.
+/// Expects every two spans of a thread to be nested or disjoint.
 void expect_nested(const std::vector<TimelineSpan>& spans) {
   for (const TimelineSpan& a : spans)
     for (const TimelineSpan& b : spans) {
       if (a.thread != b.thread || a.begin > b.begin) continue;
-      // A GPU's clock may stand still between two stamps: either then lies within the other.
+      // A GPU's clock may stand still between two stamps: then either span is within the other.
       EXPECT_TRUE(b.begin >= a.end || b.end <= a.end || a.begin == b.begin) << a.name << " and " << b.name;
     }
 }
@@ -103,7 +103,7 @@ TEST(RankTimelines, EveryStrategyShowsItsStepsAndEndsInTheSameBits) {
     expect_same_bits(done.trained, unshown(options));
     ASSERT_EQ(done.ranks.size(), is_single ? 1U : 2U);
     for (const auto& rows : done.ranks) {
-      // Others update on one device, each a part, or where the store is.
+      // Other strategies update on one device, in parts, or in the store.
       expect_steps(rows, 1, is_single || std::string(name) == "ddp");
       expect_nested(computing(rows));
       EXPECT_EQ(communication(rows).empty(), is_single);
@@ -215,10 +215,10 @@ TEST_F(CudaStrategies, RecordedStepsAreShownAsOthers) {
       expect_nested(computing(rows));
       EXPECT_EQ(communication(rows).empty(), is_single);
       const auto steps = steps_of(rows);
-      // The GPU's clock is brought to the host's.
+      // GPU times are converted to the host's clock.
       EXPECT_GT(steps.front().begin, begun);
       EXPECT_LT(steps.back().end, ended);
-      // The first of them was done as it is or recorded, the others are replayed.
+      // The first step was run directly or recorded; the others are replayed.
       for (const TimelineSpan& step : steps)
         EXPECT_EQ(within(computing(rows), step, "conv").size(), within(computing(rows), steps[0], "conv").size())
             << step.name;

@@ -1,5 +1,5 @@
-// What is computed again in the backward pass costs no bit and saves memory. On ResNet-18, whose blocks have a batch
-// norm each that a convolution alone reads.
+// Recomputing in the backward pass changes no bit and saves memory. ResNet-18's blocks each have a batch norm whose
+// output only a convolution reads.
 #include <gtest/gtest.h>
 
 #include "device/cuda_probe.h"
@@ -10,7 +10,7 @@ namespace recompute_test {
 
 struct Trained {
   std::vector<nn::NamedValues> state;
-  std::vector<int64_t> activations;  ///< at the peak of each rank
+  std::vector<int64_t> activations;  ///< at each rank's peak
 };
 
 Trained trained(StrategyOptions options, Recompute recompute, int64_t batch) {
@@ -30,7 +30,7 @@ void expect_saved(const Trained& again, const Trained& kept) {
   ASSERT_EQ(kept.state.size(), again.state.size());
   for (size_t t = 0; t < kept.state.size(); ++t)
     EXPECT_TRUE(kept.state[t].values == again.state[t].values) << kept.state[t].name;
-  // Of the ten tensors of the first blocks, the largest ones, three are such outputs.
+  // Three of the ten tensors of the first blocks, which are the largest, are such outputs.
   for (size_t rank = 0; rank < kept.activations.size(); ++rank)
     EXPECT_LT(static_cast<double>(again.activations[rank]), 0.8 * static_cast<double>(kept.activations[rank]));
 }
@@ -47,7 +47,7 @@ TEST(RecomputeTest, OfBatchNormsSavesMemoryAndChangesNoBit) {
 TEST(CudaRecomputeTest, OfBatchNormsSavesMemoryAndChangesNoBit) {
   if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
   const StrategyOptions options{.name = "single", .list = {{DeviceKind::cuda, 0}}};
-  // What convolutions take for their work on a real one, the activations are to be more than that at any time.
+  // On a real GPU the activations must always be larger than the convolutions' workspaces.
   const int64_t batch = cuda_devices().front().name.starts_with("Simulated") ? 2 : 256;
   const Trained kept = trained(options, Recompute::none, batch), again = trained(options, Recompute::batch_norm, batch);
   expect_saved(again, kept);

@@ -15,10 +15,11 @@ namespace recording_agreement_test {
 using How = StepRecorder::How;
 using Sizes = std::optional<StepRecorder::Signature>;
 
-/// Two ranks that record together.
+/// Two ranks that agree on recording.
 class RecordingAgreementTest : public ::testing::Test {
  protected:
-  /// A step of these sizes, in which each rank would go so far; how far they go. They meet for it `meetings` times.
+  /// Returns how a step of these sizes runs if each rank could go as far as `first` and `second`. Expects the ranks to
+  /// communicate `meetings` times for it.
   How step(const Sizes& sizes, How first, How second, int64_t meetings) {
     const int64_t before = ranks_[0]->counts().collectives;
     std::vector<How> all(2);
@@ -56,7 +57,7 @@ TEST_F(RecordingAgreementTest, WhatAllHaveReplayedIsNotAskedForAgain) {
   EXPECT_EQ(step({{8}}, How::replayed, 0), How::replayed);
 }
 
-/// Larger steps move the memory that what was recorded refers to, on every rank when it comes to that.
+/// Larger steps move the memory that recordings refer to, on every rank when it meets the new size.
 TEST_F(RecordingAgreementTest, NewSizesAskForAllAgain) {
   step({{8}}, How::replayed, 1);
   step({{8}}, How::replayed, 0);

@@ -5,7 +5,7 @@
 
 namespace dptrain::parallel {
 
-/// A small net as ResNets are, for digits: five batch norms, two of them with a residual, one of those with a shortcut
+/// A small ResNet-like net for digits: five batch norms, two of them with a residual, and one of these with a shortcut
 /// of its own.
 inline models::ModelSpec residual_net() {
   models::ModelSpec net;
@@ -37,7 +37,7 @@ inline models::ModelSpec residual_net() {
   return net;
 }
 
-/// The channels of each of its batch norms.
+/// The channels of each batch norm of the net.
 inline constexpr int64_t kResidualNetChannels[] = {8, 8, 20, 20, 20};
 
 }  // namespace dptrain::parallel

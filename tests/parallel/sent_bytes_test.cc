@@ -1,5 +1,5 @@
-// Bytes that all devices of data_parallel and hybrid send together in a step, exactly: the formulas of
-// docs/strategy-details.md, with sizes that are worked out here.
+// Bytes that all devices of data_parallel and hybrid together send per step, exactly: the formulas of
+// docs/strategy-details.md, with sizes computed here.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -15,7 +15,7 @@ namespace sent_bytes_test {
 constexpr int64_t kBatch = 26, kSteps = 2;
 constexpr int64_t kFloat = sizeof(float);
 
-/// What some steps have sent, and how many samples each rank has computed in them.
+/// Bytes sent in some steps, and the samples that each rank computed.
 struct Sent {
   int64_t bytes = 0;
   std::vector<int64_t> samples;
@@ -42,7 +42,7 @@ Sent sent_by(StrategyOptions options, const ParityNet& net, const std::optional<
   return sent;
 }
 
-/// P: each parameter begins at a multiple of 16 elements.
+/// P in the formulas: each parameter begins at a multiple of 16 elements.
 int64_t parameter_bytes(const ParityNet& net) {
   const auto device = open_device({DeviceKind::cpu, 0});
   const auto model = net.model.build({.device = *device}, net.input);
@@ -53,7 +53,7 @@ int64_t parameter_bytes(const ParityNet& net) {
   return bytes;
 }
 
-/// V: two running statistics of each batch norm.
+/// V in the formulas: two running statistics for each batch norm.
 int64_t statistics_bytes(const ParityNet& net) {
   int64_t bytes = 0;
   if (net.name == "resnet")
@@ -67,13 +67,13 @@ class DataParallelBytes : public ::testing::TestWithParam<std::tuple<const char*
   ParityNet net() const { return parity_net(std::get<0>(GetParam()), kSteps * kBatch); }
   int devices() const { return std::get<1>(GetParam()); }
   StrategyOptions options(const char* name) const { return {.name = name, .devices = devices()}; }
-  /// To hand out weights and to collect gradients.
+  /// Bytes that hand out weights and collect gradients.
   int64_t of_weights() const {
     return kSteps * (devices() - 1) * (2 * parameter_bytes(net()) + statistics_bytes(net()));
   }
 };
 
-/// Of two steps the second ends with the mean of weights, of running statistics, and of as much momentum, unless each
+/// The second of two steps ends with an averaging: of weights, of running statistics, and of momentum unless each
 /// device keeps its own.
 TEST(LocalSgdBytes, AreThoseOfWhatReplicasHoldAtEachAveraging) {
   for (const char* name : {"lenet", "resnet"})
@@ -92,7 +92,7 @@ TEST(LocalSgdBytes, AreThoseOfWhatReplicasHoldAtEachAveraging) {
       }
 }
 
-/// As many as a step of ddp sends, and the running statistics.
+/// They are the bytes of a step of ddp, and of the running statistics.
 TEST(LocalSgdBytes, OfCompressedAveragingsAreThoseOfCompressedGradients) {
   using Method = CompressionOptions::Method;
   for (const char* name : {"lenet", "resnet"})
@@ -148,10 +148,10 @@ INSTANTIATE_TEST_SUITE_P(Nets, ImageBytes,
                          ::testing::Combine(::testing::Values("lenet", "resnet"), ::testing::Values(2, 3, 4)),
                          case_name);
 
-/// Whose tokens come from the host, and whose logits are of masked words and of the next sentence.
+/// Tokens come from the host; logits are of masked words and of the next sentence.
 class TextBytes : public DataParallelBytes {
  protected:
-  /// Logits of the steps, of all ranks but one.
+  /// Bytes of the steps' logits, of all ranks but one.
   int64_t logits_beside(int rank) const {
     const auto replicas = make_strategy({.devices = devices()});
     const Datasets data = net().data;
@@ -187,7 +187,7 @@ TEST_P(TextBytes, OfAParallelCriterionAreWeightsAlone) {
 INSTANTIATE_TEST_SUITE_P(Nets, TextBytes, ::testing::Combine(::testing::Values("bert"), ::testing::Values(2, 3, 4)),
                          case_name);
 
-/// Parameter: the replicas.
+/// Parameter: the number of replicas.
 class HybridBytes : public ::testing::TestWithParam<int> {
  protected:
   int replicas() const { return GetParam(); }
@@ -202,7 +202,7 @@ class HybridBytes : public ::testing::TestWithParam<int> {
 TEST_P(HybridBytes, AreActivationsAtEachCutAndGradientsOfEachStage) {
   const ParityNet net = parity_net("lenet", kSteps * kBatch);
   const int64_t gradients = 2 * (replicas() - 1) * parameter_bytes(net);
-  // [n, 20, 12, 12], and [n, 50, 4, 4] behind the second convolution.
+  // Activations are [n, 20, 12, 12], and [n, 50, 4, 4] behind the second convolution.
   const int64_t first_cut = kFloat * kBatch * 20 * 12 * 12, second_cut = kFloat * kBatch * 50 * 4 * 4;
   EXPECT_EQ(sent_by(hybrid({"1", "2"}), net).bytes, kSteps * (gradients + 2 * first_cut));
   EXPECT_EQ(sent_by(hybrid({"1", "1", "1"}), net).bytes, kSteps * (gradients + 2 * first_cut + 2 * second_cut));

@@ -1,4 +1,5 @@
-// ddp with shard_optimizer: the bits of ddp, a part of its optimizer's memory, checkpoints of anybody.
+// ddp with shard_optimizer gives bit-identical weights to ddp in a part of the optimizer's memory, and resumes from any
+// strategy's checkpoint.
 #include <gtest/gtest.h>
 
 #include "parallel/digits.h"
@@ -8,7 +9,7 @@
 namespace dptrain::parallel {
 namespace shard_optimizer_test {
 
-/// Everything that a checkpoint holds after some steps of 50 samples.
+/// The full checkpoint state after some steps of 50 samples.
 TrainingState state_after(const StrategyOptions& options, int64_t steps = 4) {
   const auto strategy = make_strategy(options);
   train(*strategy, digits(50 * steps, 10), steps, 50, 0.01, options.micro_batches);
@@ -84,7 +85,7 @@ TEST(ShardOptimizer, ADeviceHasStateForItsPartAlone) {
   const int64_t whole = optimizer_bytes("ddp", 1)[0];
   for (const int devices : {2, 3, 4})
     for (const int64_t part : optimizer_bytes("ddp_sharded", devices))
-      // Both of Adam's tensors are at most 16 elements longer than an equal part, and blocks are cut in cache lines.
+      // Each of Adam's two tensors is at most 16 elements longer than an equal part, and blocks are whole cache lines.
       EXPECT_NEAR(static_cast<double>(part), static_cast<double>(whole) / devices, 2 * (64 + 256)) << devices;
 }
 
@@ -92,7 +93,7 @@ TEST(ShardOptimizer, SendsWhatDdpSends) {
   const auto bytes_of = [](const StrategyOptions& options) {
     const auto strategy = make_strategy(options);
     train(*strategy, digits(50, 10), 1, 50, 0.01);
-    strategy->training_state();  // which no step pays for
+    strategy->training_state();  // reading the state must not count as a step's bytes
     int64_t bytes = 0;
     for (int rank = 0; rank < options.devices; ++rank) bytes += strategy->take_costs(rank).communication.bytes;
     return bytes;

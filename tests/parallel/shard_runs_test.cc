@@ -1,5 +1,5 @@
-// Which logical shards a rank computes: a whole subtree of the sum over all, so that sums over ranks are the rest of
-// it.
+// Which logical shards a rank computes: a whole subtree of the sum over all shards, so that sums over ranks complete
+// the tree.
 #include "parallel/shard_runs.h"
 
 #include <gtest/gtest.h>
@@ -12,14 +12,14 @@
 namespace dptrain::parallel {
 namespace shard_runs_test {
 
-/// The tree of sums over [begin, end), in writing: "((0+1)+2)".
+/// The tree of sums over [begin, end) as text: "((0+1)+2)".
 std::string tree(int begin, int end) {
   if (end - begin == 1) return std::to_string(begin);
   const int middle = begin + tree_left_ranks(end - begin);
   return "(" + tree(begin, middle) + "+" + tree(middle, end) + ")";
 }
 
-/// The same over ranks of which each has added up its run alone.
+/// The tree of sums over ranks [first, last], where each rank has added up its own run.
 std::string tree_of(const std::vector<ShardRun>& runs, int first, int last) {
   if (last - first == 1) {
     const ShardRun& run = runs[static_cast<size_t>(first)];

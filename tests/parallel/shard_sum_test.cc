@@ -1,4 +1,4 @@
-// Sums over logical shards in one order, however many compute them and whichever come first.
+// Sums over logical shards have one order, however many threads compute them and whichever finish first.
 #include "parallel/shard_sum.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace shard_sum_test {
 
 constexpr int64_t kElements = 1000;
 
-/// Values of very different sizes, whose sums show their order.
+/// Values of very different magnitudes, whose sums depend on the order.
 std::vector<float> values_of(int shard) {
   std::vector<float> values(kElements);
   for (int64_t i = 0; i < kElements; ++i)
@@ -39,7 +39,7 @@ std::vector<float> tree_sum(int shards) {
   return result;
 }
 
-/// A thread's part of a shard's work.
+/// Adds a shard, as a thread does.
 void add(ShardSum& sum, int shard, Device& device) {
   Tensor buffer = sum.begin(shard);
   buffer.copy_from(Tensor::from(device, {kElements}, values_of(shard)));
@@ -75,7 +75,7 @@ TEST(ShardSum, OneAfterTheOtherNeedsLogarithmicallyMany) {
   }
 }
 
-/// The slowest of several threads, each of which takes every so manieth shard, is the first, or the last.
+/// Several threads share the shards in turn. The parameter is the slowest thread: the first or the last.
 class ShardSumOfThreads : public ::testing::TestWithParam<int> {};
 
 TEST_P(ShardSumOfThreads, IsThatOfTheTreeAndHoldsNoMoreHoweverLateOneIs) {
@@ -87,7 +87,7 @@ TEST_P(ShardSumOfThreads, IsThatOfTheTreeAndHoldsNoMoreHoweverLateOneIs) {
     threads.run([&](int worker) {
       for (int shard = worker; shard < kShards; shard += kThreads) {
         Tensor buffer = sum.begin(shard);
-        // Long enough for the others to get far ahead where nothing holds them.
+        // Long enough for the other threads to get far ahead unless something holds them back.
         if (worker == GetParam()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
         buffer.copy_from(Tensor::from(*device, {kElements}, values_of(shard)));
         sum.add(shard, std::move(buffer), *device);

@@ -1,4 +1,5 @@
-// Logical shards: the same bits on any number of devices that divides them, with any number of threads.
+// Logical shards give bit-identical weights on any number of devices that divides their number, with any number of
+// threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,14 +27,14 @@ Trained trained(const StrategyOptions& options, int shards) {
   return {.state = strategy->state_dict(), .losses = std::move(losses)};
 }
 
-/// With batch norms and a residual, or LeNet.
+/// A net with batch norms and a residual, or LeNet.
 StrategyOptions net(bool residual) {
   StrategyOptions options{.sgd = {.momentum = 0.9}};
   if (residual) options.net = residual_net();
   return options;
 }
 
-/// Parameters: strategy; whether the net has batch norms.
+/// Parameters: strategy, and whether the net has batch norms.
 class ShardsTest : public ::testing::TestWithParam<std::tuple<const char*, bool>> {
  protected:
   static void expect_the_bits_of_one(int threads) {
@@ -108,7 +109,7 @@ TEST(Shards, LearnWhatOneDeviceWithTheWholeBatchLearns) {
     EXPECT_NEAR(shards.losses[step], whole.losses[step], 1e-5) << "step " << step + 1;
 }
 
-/// The norm is of the sum over all shards, also where each device knows a range of it alone.
+/// The norm is that of the sum over all shards, even if each device knows only a range of it.
 TEST(Shards, ClipByOneNorm) {
   StrategyOptions options = net(true);
   const Trained unclipped = trained(options, kShards);
@@ -128,13 +129,13 @@ TEST(Shards, ClipByOneNorm) {
 }
 
 TEST(Shards, BatchNormsSeeTheirOwn) {
-  // So shards of one batch are statistics of smaller ones, on one device, too.
+  // Shards have batch statistics of fewer samples, on one device too.
   StrategyOptions options = net(true);
   options.devices = 1;
   options.name = "single";
   EXPECT_NE(trained(options, kShards).losses, trained(options, 0).losses);
-  // And those of two shards on one device are those of two devices' local ones, of which the first's are saved; the
-  // mean of both is saved here.
+  // Two shards on one device have the statistics of two devices under `local`. There the first device's are saved, here
+  // the mean of both.
   StrategyOptions two = net(true);
   two.devices = 2;
   two.batch_norm = BatchNormMode::average;
@@ -150,7 +151,7 @@ TEST(Shards, KeepTheFirstOnesStatisticsWhereAsked) {
   options.name = "single";
   options.batch_norm = BatchNormMode::first;
   const Trained one = trained(options, 2);
-  // On one device a mean of all: the first shard's alone are others.
+  // On one device the mean of all shards is saved, which differs from the first shard's statistics.
   options.batch_norm = BatchNormMode::average;
   const Trained mean = trained(options, 2);
   bool differs = false;
@@ -171,7 +172,7 @@ TEST(Shards, KeepTheFirstOnesStatisticsWhereAsked) {
       expect_same_bits(trained(two, 2), mode == BatchNormMode::first ? one : mean);
     }
   }
-  // They are those of the first of two devices, each a shard.
+  // The statistics are those of the first of two devices with one shard each.
   StrategyOptions two = net(true);
   two.batch_norm = BatchNormMode::first;
   const Trained devices = trained(two, 0);
@@ -191,19 +192,20 @@ TEST(Shards, ADeviceHoldsLogarithmicallyManyGradients) {
     train(*strategy, digits(64, 10), 1, 64, 0.05);
     return strategy->take_costs(0).memory_at_peak;
   };
-  // Two devices compute a shard each, whose sum is beside its own gradients, or 16 each, one after the other.
+  // Two devices compute one shard each, with the sum beside the device's own gradients, or 16 shards each, one after
+  // the other.
   const int64_t one = peak(2, 1)[MemoryPurpose::gradients] / 2, several = peak(32, 1)[MemoryPurpose::gradients];
   EXPECT_LE(several, one * (1 + 5)) << "log2(16) + 1 beside its own";
   EXPECT_GE(several, one * 5) << "the test sees the sums";
   if (testing::kThreadSanitizer) return;
   EXPECT_LE(peak(32, 2)[MemoryPurpose::gradients], one * (1 + 5)) << "no more with two threads";
-  // Threads have a shard's each, and of the 13 others of 16 there are whole subtrees.
+  // Each thread holds a shard, and complete subtrees hold the other 13 of 16.
   EXPECT_LE(peak(32, 4)[MemoryPurpose::gradients], one * (1 + 4 + 3)) << "four that are computed, and log2(13)";
 }
 
 TEST(Shards, ADeviceComputesAsManyAtATimeAsItHasThreads) {
   if (testing::kThreadSanitizer) GTEST_SKIP() << testing::kTeamsAreUnseen;
-  // A shard's pass sleeps for 0.2 s, so that the cores that there are play no part.
+  // A shard's pass sleeps for 0.2 s, so that the number of cores doesn't matter.
   const auto seconds_of_eight = [](int threads) {
     const StrategyOptions options{
         .name = "single",

@@ -17,7 +17,7 @@ namespace dptrain::parallel {
 struct Sleeps {
   double forward_s = 0;
   double backward_s = 0;
-  double weights_s = 0;  ///< of its backward pass, for gradients of weights alone
+  double weights_s = 0;  ///< part of the backward pass, for the gradients of weights alone
 };
 
 /// A linear layer that sleeps after its forward pass and before its backward pass.
@@ -44,7 +44,7 @@ class SleepingLinear final : public nn::Module {
   Sleeps sleeps_;
 };
 
-/// A linear layer of images as rows.
+/// A linear layer that takes images, flattened to rows.
 class LinearOfImages final : public nn::Module {
  public:
   LinearOfImages(int64_t pixels, int64_t out) : fc_(add_child<nn::Linear>("fc", pixels, out)) {}
@@ -61,7 +61,8 @@ struct SleepingLayer {
   Sleeps sleeps = {};
 };
 
-/// A small layer that takes no time, then these: a stage of the model each. The last has an output for each class.
+/// A net of a small layer that doesn't sleep, followed by `layers`; each is a stage of the model. The last has an
+/// output for each class.
 inline models::ModelSpec sleeping_net(const std::vector<SleepingLayer>& layers) {
   return {.name = "sleeping", .build = [layers](const nn::LayerOptions&, const models::ModelInput& input) {
             int64_t width = 16;

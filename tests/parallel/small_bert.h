@@ -11,7 +11,7 @@ namespace dptrain::parallel {
 
 inline constexpr models::TextSizes kText = {.vocabulary = 60, .sequence = 24};
 
-/// Pairs of short lines, so that samples have padding.
+/// Pairs of short lines, so that samples are padded.
 inline Datasets sentences(int64_t samples) {
   const auto lines = std::make_shared<const TokenizedLines>(make_synthetic_text(
       {.seed = 3, .lines = 2 * samples + 6, .vocabulary = kText.vocabulary, .sequence = kText.sequence - 6}));

@@ -1,4 +1,4 @@
-// Batches that are shared out by weight: nothing changes but who computes what.
+// Batches that are split by weight: only the work of each device changes, not the result.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ const optim::SgdSettings kMomentum = {.momentum = 0.9};
 
 struct Trained {
   State state;
-  std::vector<int64_t> samples;  ///< by rank
+  std::vector<int64_t> samples;  ///< for each rank
 };
 
 Trained trained(const StrategyOptions& options, const std::optional<BatchSplit>& split) {
@@ -34,7 +34,7 @@ double largest_difference(const State& a, const State& b) {
   return largest;
 }
 
-/// Parameters: strategy, and micro-batches.
+/// Parameters: strategy, and number of micro-batches.
 class SplitTest : public ::testing::TestWithParam<std::tuple<const char*, int64_t>> {
  protected:
   StrategyOptions options() const {
@@ -42,8 +42,8 @@ class SplitTest : public ::testing::TestWithParam<std::tuple<const char*, int64_
   }
 };
 
-/// Weights are under 1/2 and each step rounds them to 2^-26, or 1.5e-8, and the gradients' sums, which are in another
-/// order, likewise; momentum carries what is off in the first of five steps into the others.
+/// Weights are below 1/2, and each step rounds them to 2^-26, or 1.5e-8. The gradients' sums, made in another order,
+/// add a similar error. Momentum carries the first of five steps' error into the later ones.
 constexpr double kOtherOrder = 5e-7;
 
 TEST_P(SplitTest, WeightsAreThoseOfOneDevice) {
@@ -54,7 +54,7 @@ TEST_P(SplitTest, WeightsAreThoseOfOneDevice) {
   }
 }
 
-/// Of whole batches: shares of smaller ones are rounded more often.
+/// Tests shares of whole batches: shares of smaller batches are rounded more often.
 class SplitShares : public SplitTest {};
 
 TEST_P(SplitShares, EveryDeviceHasItsOwn) {

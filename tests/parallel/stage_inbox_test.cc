@@ -1,4 +1,4 @@
-// What one device sends the stages of another comes in the order in which it was sent, whatever is needed first.
+// What a device sends to another device's stages arrives in the order in which it was sent, whichever is needed first.
 #include "parallel/stage_inbox.h"
 
 #include <gtest/gtest.h>
@@ -43,12 +43,12 @@ TEST(StageInbox, KeepsWhatComesBeforeWhatIsNeeded) {
     const auto received = [&](StageLink& link, int64_t micro_batch) {
       return inbox.receive(link, micro_batch).value.values();
     };
-    inbox.expect(gradients, 1);  // whose form isn't known yet
+    inbox.expect(gradients, 1);  // its shape isn't known yet
     EXPECT_EQ(received(gradients, 1), (std::vector<float>{2, 2.5f}));
     EXPECT_ANY_THROW(inbox.end()) << "two are yet to be received, of which one is here";
     EXPECT_EQ(received(activations, 0), (std::vector<float>{1, 1.5f}));
     inbox.expect(activations, 1);
-    inbox.expect(activations, 0);  // has come
+    inbox.expect(activations, 0);  // it has arrived
     EXPECT_EQ(received(activations, 1), (std::vector<float>{3, 3.5f}));
     EXPECT_NO_THROW(inbox.end()) << "a gradient that doesn't come isn't waited for";
     EXPECT_ANY_THROW(inbox.receive(activations, 2)) << "nobody sends it";

@@ -1,4 +1,4 @@
-// A GPU's clock says what its stages' passes took, and what they were waited with, recorded or not.
+// A GPU's clock measures how long its stages' passes took and how long they waited, recorded or not.
 #include "parallel/stage_laps.h"
 
 #include <gtest/gtest.h>
@@ -21,10 +21,10 @@ class CudaStageLaps : public ::testing::Test {
     late_ = Tensor::empty(*device_, {1}, {.dtype = DType::i64});
     const int64_t nanoseconds = 10'000'000;
     device_->upload(late_.raw(), &nanoseconds, sizeof nanoseconds);
-    ops::delay(late_);  // loads what there is to load
+    ops::delay(late_);  // loads the kernel
     device_->synchronize();
   }
-  /// The GPU is at it for this many seconds.
+  /// Seconds that the GPU takes for the work.
   static constexpr double kLate = 0.01;
 
   std::unique_ptr<Device> device_;

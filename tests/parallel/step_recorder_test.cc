@@ -1,4 +1,4 @@
-// A part of a step is done, then recorded, then replayed; on devices that can't record it is done each time.
+// A section of a step is run, then recorded, then replayed. On devices that can't record it is run each time.
 
 #include "parallel/step_recorder.h"
 
@@ -52,7 +52,7 @@ TEST_P(StepRecording, WhatIsAllocatedAfterwardsIsNotWrittenOver) {
   StepRecorder recorder(*device_);
   const auto twice = [&](How) { ops::add_into(out, ops::add(x, x)); };
   for (int run = 0; run < 3; ++run) recorder.run(StepRecorder::Section::passes, {}, twice);
-  // The recorded temporary is free, as far as its tensor goes; nobody else may get its memory.
+  // The recorded temporary's tensor is freed; no other tensor may get its memory.
   std::vector<Tensor> kept;
   for (int i = 0; i < 4; ++i) kept.push_back(tensor_of(*device_, {1000}, std::vector<float>(1000, 5.f)));
   recorder.run(StepRecorder::Section::passes, {}, twice);
@@ -60,7 +60,7 @@ TEST_P(StepRecording, WhatIsAllocatedAfterwardsIsNotWrittenOver) {
   EXPECT_EQ(out.values(), std::vector<float>(1000, 8.f));
 }
 
-/// As workspaces that were tried, to choose one.
+/// Example: workspaces that were tried in order to choose one.
 TEST_P(StepRecording, WhatTheFirstRunAloneNeededIsGivenBack) {
   constexpr int64_t kLarge = int64_t{64} << 20;
   const Tensor sum = Tensor::zeros(*device_, {1}), one = tensor_of(*device_, {1}, {1});
@@ -79,7 +79,7 @@ TEST_P(StepRecording, WhatTheFirstRunAloneNeededIsGivenBack) {
   EXPECT_EQ(allocator.source_calls(), taken + (device_->can_record() ? 1 : 0));
 }
 
-/// Giving memory back may wait for all of a GPU's work, which no capture on it allows.
+/// Giving memory back may wait for all of a GPU's work, which isn't allowed while it captures.
 TEST_P(StepRecording, NothingIsGivenBackWhileItLasts) {
   constexpr int64_t kLarge = int64_t{64} << 20;
   const Tensor sum = Tensor::zeros(*device_, {1}), one = tensor_of(*device_, {1}, {1});
@@ -117,7 +117,7 @@ TEST_P(StepRecording, AFailureWhileRecordingLeavesTheDeviceUsable) {
   EXPECT_EQ(ops::add(x, x).values(), (std::vector<float>{2, 4, 6}));
 }
 
-/// A rank goes no further than all can, and each run does the work all the same.
+/// Each rank goes only as far as all ranks can, and every run still does the work.
 TEST_P(StepRecording, RanksGoAsFarAsTheLeastOfThem) {
   const Tensor sum = Tensor::zeros(*device_, {1}), one = Tensor::from(*device_, {1}, std::vector<float>{1});
   StepRecorder recorder(*device_);
@@ -135,7 +135,7 @@ TEST_P(StepRecording, RanksGoAsFarAsTheLeastOfThem) {
   EXPECT_EQ(sum.values(), (std::vector<float>{7}));
   if (!device_->can_record()) least.assign(least.size(), How::done);
   EXPECT_EQ(told, least);
-  // Before each, and when one is recorded, before that and before it runs.
+  // Ranks meet before each run. A recorded run has two meetings: before the recording and before the work.
   for (size_t i = 0; i < least.size(); ++i) expected[i] += least[i] == How::recorded ? 2 : 0;
   EXPECT_EQ(asked, expected);
 }

@@ -1,4 +1,5 @@
-// Ranks go from one step to the next without meeting the host; what a step throws comes out, and names it.
+// Ranks go from one step to the next without waiting for the host. An error in a step reaches the caller and names the
+// step.
 #include "parallel/steps_under_way.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@
 namespace dptrain::parallel {
 namespace steps_under_way_test {
 
-/// Something that a thread waits for another to do; not forever.
+/// An event that one thread waits for and another signals; the wait has a deadline.
 class Event {
  public:
   void happen() {
@@ -100,7 +101,7 @@ TEST(StepsUnderWay, AFailureNamesItsStepAndNoLaterOneIsBegun) {
   EXPECT_FALSE(later);
 }
 
-/// By the strategy's name, after steps that the host gave so many of ahead.
+/// Parameter: the strategy. The host submits several steps ahead.
 class StepsInFlight : public ::testing::TestWithParam<const char*> {
  protected:
   static std::unique_ptr<Strategy> strategy_with(int steps_in_flight) {

@@ -1,4 +1,4 @@
-// The links between the processes of a key-value store, which are played by threads of one process.
+// The links between the processes of a key-value store; threads of one process play the processes.
 #include "parallel/store_links.h"
 
 #include <gtest/gtest.h>
@@ -12,13 +12,14 @@
 namespace dptrain::parallel {
 namespace store_links_test {
 
-/// A worker tells who serves it "worker, server", and hears the same back; the scheduler is server -1.
+/// A worker sends its server the text "worker, server", and expects the same text back. The scheduler counts as server
+/// -1.
 constexpr int kScheduler = -1;
 
 std::vector<int32_t> told(size_t worker, int server) { return {static_cast<int32_t>(worker), server}; }
 
-/// Everything that this process says and is to hear, all of it at once, so that a message would come to a wrong place
-/// where two of a process have the same tag.
+/// Sends and receives all messages of this process at once, so that a message would reach a wrong place if two messages
+/// of a process had the same tag.
 void talk(const StoreLinks& links, const StoreRoles& roles, int process) {
   struct Said {
     std::vector<int32_t> expected, heard = {-2, -2};
@@ -67,7 +68,7 @@ TEST(StoreLinks, EachMessageComesToItsLink) {
   expect_each_message_comes_to_its_link(/*processes=*/6, /*servers=*/2);
 }
 
-/// An MPI may have 2^23 tags, of which a group takes 2^14.
+/// An MPI may have 2^23 tags; a group takes 2^14 of them.
 TEST(StoreLinks, OfManyWorkersAndServersTakeTheNumbersOfFewGroups) {
   const StoreRoles roles = store_roles(/*processes=*/64 + 1 + 8, /*servers=*/8);
   const auto wires = MemoryWires::make(64 + 1 + 8);

@@ -15,7 +15,7 @@ namespace store_scheduler_test {
 
 using testing::expect_error;
 
-/// A scheduler with some workers' ends of it.
+/// A scheduler with the workers' ends of its links.
 class SchedulerTest : public ::testing::Test {
  protected:
   void start(int workers, std::optional<int64_t> max_staleness, double timeout_s = 60) {
@@ -30,7 +30,7 @@ class SchedulerTest : public ::testing::Test {
   bool may_begin(size_t worker, int64_t step, int signal = 0) { return links_[worker]->may_begin(step, signal); }
 
   std::unique_ptr<StoreScheduler> scheduler_;
-  std::vector<std::unique_ptr<SchedulerLink>> links_;  ///< end first
+  std::vector<std::unique_ptr<SchedulerLink>> links_;  ///< destroyed before the scheduler
 };
 
 TEST_F(SchedulerTest, WithoutABoundNobodyIsHeldBack) {
@@ -63,7 +63,7 @@ TEST_F(SchedulerTest, AllStopAfterTheSameStep) {
   for (int64_t step = 1; step <= 5; ++step) EXPECT_TRUE(may_begin(0, step));
   EXPECT_TRUE(may_begin(1, 2));
   EXPECT_TRUE(may_begin(2, 3, 15)) << "its own step is still below the latest";
-  // The first one is at step 5, which all get to and none gets past.
+  // The first worker is at step 5: all others may begin that step, and none may pass it.
   EXPECT_FALSE(may_begin(0, 6));
   for (const size_t worker : {1u, 2u}) {
     for (int64_t step = worker + 2; step <= 5; ++step) EXPECT_TRUE(may_begin(worker, step));
@@ -77,7 +77,7 @@ TEST_F(SchedulerTest, AStopLetsGoWhoIsHeldBack) {
   for (const int64_t step : {1, 2}) EXPECT_TRUE(may_begin(0, step));
   std::atomic<int> answer = -1;
   std::thread ahead([&] { answer = may_begin(0, 3); });
-  // Whether the first one had come to step 3 before: it is not held back any longer.
+  // Whether or not the first worker had reached step 3 before, it is no longer held back.
   while (may_begin(1, 1, 15) && answer < 0) std::this_thread::yield();
   ahead.join();
   EXPECT_GE(answer, 0);

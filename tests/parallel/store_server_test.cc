@@ -19,7 +19,7 @@ namespace store_server_test {
 
 using testing::expect_error;
 
-/// Fails in its first step.
+/// An optimizer that fails in its first step.
 class FailingOptimizer final : public optim::Optimizer {
  public:
   FailingOptimizer(const optim::FlatWeights& flat, std::function<void()> fail)
@@ -31,7 +31,7 @@ class FailingOptimizer final : public optim::Optimizer {
   std::function<void()> fail_;
 };
 
-/// A worker's step on a server whose update fails: what the worker and the server end with.
+/// Makes a worker's step on a server whose update fails, and expects this error of the worker and of the server.
 void expect_failure(const std::function<void()>& fail, ExitCode code, const std::string& sentence) {
   StoreLinks links = make_store_links(1, 60);
   StoreServerOptions options{.slices = {{.key = 0, .begin = 0, .end = 16, .server = 0}},
@@ -44,7 +44,7 @@ void expect_failure(const std::function<void()>& fail, ExitCode code, const std:
   std::vector<float> gradients(16), weights(16);
   StoreCommand step{.kind = StoreCommand::Kind::step, .number = 1, .learning_rate = 0.1};
   worker.send(command_buffer(step), 1);
-  // It may have failed by the time that the send looks whether it is done.
+  // The server may have failed before the send checks whether it is done.
   expect_error(code, {sentence}, [&] {
     worker.send(buffer_of(gradients), 1);
     worker.receive(buffer_of(weights), 1);
@@ -61,7 +61,7 @@ TEST(StoreServerTest, WhatEndsItsThreadEndsItsWorkersWithTheSameCodeAndWords) {
                  "server 0 of the key-value store: no such slice");
 }
 
-/// Of two workers the second one takes no step.
+/// Of two workers, the second takes no step.
 TEST(StoreServerTest, WhoWaitsTooLongForAWorkerEndsAllAndNamesIt) {
   StoreLinks links = make_store_links(1, 60);
   auto second = make_thread_communicators(2, {.timeout_s = 60});
@@ -87,11 +87,12 @@ TEST(StoreServerTest, WhoWaitsTooLongForAWorkerEndsAllAndNamesIt) {
     worker.receive(buffer_of(weights), 1);
   });
   expect_error(ExitCode::peer_lost, sentence, [&] { server.wait(); });
-  // The late one hears of it, too.
+  // The late worker gets the error, too.
   expect_error(ExitCode::peer_lost, sentence, [&] { second[0]->send(command_buffer(step), 1); });
 }
 
-/// What a watch sees of a server whose update hangs: the thread that does it, and not the one that waits for it.
+/// For a server whose update hangs, the watch names the thread that makes the update, and not the thread that waits for
+/// it.
 TEST(StoreServerTest, AnUpdateThatHangsIsTheServersAndNotTheWorkers) {
   ProcessActivity activity;
   std::promise<void> go_on;

@@ -7,7 +7,7 @@
 namespace dptrain::parallel {
 namespace store_slices_test {
 
-/// Keys of these many elements, one after the other.
+/// Adjacent keys of these numbers of elements.
 std::vector<StoreKey> keys_with(const std::vector<int64_t>& elements) {
   std::vector<StoreKey> keys;
   int64_t begin = 0;

@@ -1,6 +1,6 @@
-// Every strategy computes what one device with the whole batch computes, on LeNet and real digits: gradients to their
-// last bits but few, the losses of longer trainings, counts and costs. Weights of all nets, bit for bit where sums are
-// the same, stand in parity_matrix_test.cc.
+// Every strategy computes what one device computes with the whole batch, on LeNet and real digits: gradients up to
+// rounding, the losses of longer runs, counts and costs. Weights of all nets are tested in parity_matrix_test.cc, bit
+// for bit where sums are the same.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,18 +12,18 @@ namespace dptrain::parallel {
 namespace strategies_test {
 
 constexpr optim::SgdSettings kMomentum = {.momentum = 0.9};
-/// What another order of the same sums leaves of a gradient or a loss, relative to it: float32 rounds to 2^-24, or
-/// 6e-8, and a sum over 64 samples and four layers does so some times over.
+/// The relative error of a gradient or a loss whose sums are made in another order: float32 rounds to 2^-24, or 6e-8,
+/// and sums over 64 samples and four layers round several times.
 constexpr double kOtherOrder = 1e-6;
 
-/// The two vectors of all values, the first minus the second: its norm, and that of the second.
+/// For two vectors of all values: the norm of their difference, and the norm of the second.
 struct Difference {
   double norm = 0;
   double of = 0;
 };
 
-/// The gradients that made `before` into `after` by one step of plain SGD, against those of `other`. A learning rate of
-/// 2^16 leaves so little of the weights that the gradients come back to float32's own precision.
+/// Compares the gradients of one step of plain SGD from `before` to `after` with those of the step to `other`. A
+/// learning rate of 2^16 leaves so little of the weights that the gradients can be read with float32's own precision.
 Difference gradient_difference(const State& before, const State& after, const State& other) {
   Difference sum;
   for (size_t t = 0; t < before.size(); ++t)
@@ -43,7 +43,7 @@ Trained trained(const StrategyOptions& options, int64_t steps = 5, int64_t batch
   return {.state = strategy->state_dict(), .losses = std::move(losses)};
 }
 
-/// Parameters: strategy and devices. A batch of 64 is uneven on 3.
+/// Parameters: strategy and devices. A batch of 64 is uneven on 3 devices.
 class StrategiesTest : public ::testing::TestWithParam<std::tuple<const char*, int>> {
  protected:
   StrategyOptions options() const {
@@ -60,7 +60,7 @@ TEST_P(StrategiesTest, FirstGradientsAreThoseOfOneDevice) {
   EXPECT_LE(difference.norm, kOtherOrder * difference.of);
 }
 
-/// A batch in so many micro-batches has the loss and the gradients that one device has of it as a whole.
+/// Expects a batch in micro-batches to have the loss and the gradients of one device with the whole batch.
 void expect_accumulated(StrategyOptions several, const std::vector<int64_t>& numbers_of_micro_batches) {
   const StrategyOptions single{.name = "single", .devices = 1};
   const State before = make_strategy(single)->state_dict();
@@ -76,7 +76,7 @@ void expect_accumulated(StrategyOptions several, const std::vector<int64_t>& num
 }
 
 TEST_P(StrategiesTest, AccumulatedGradientsAreThoseOfOneLargerBatch) {
-  expect_accumulated(options(), {2, 5, 63});  // the last leaves devices without samples
+  expect_accumulated(options(), {2, 5, 63});  // 63 micro-batches leave devices without samples
 }
 
 TEST_P(StrategiesTest, ClippedGradientsMoveTheWeightsByTheirNorm) {
@@ -84,7 +84,7 @@ TEST_P(StrategiesTest, ClippedGradientsMoveTheWeightsByTheirNorm) {
   StrategyOptions clipped = options();
   clipped.clip_norm = 0.125;
   const Difference moved = gradient_difference(before, trained(clipped, 1, 64, 65536).state, before);
-  // Clipping divides by the norm and 1e-6 more, which is to keep zero from being divided by.
+  // Clipping divides by the norm plus 1e-6, so as never to divide by zero.
   EXPECT_NEAR(moved.norm, 0.125, 1e-6);
 }
 
@@ -94,8 +94,8 @@ TEST_P(StrategiesTest, TwentyLossesAreThoseOfOneDevice) {
   const auto reference = trained({.name = "single", .devices = 1, .sgd = kMomentum}, 20).losses;
   const auto losses = trained(several, 20).losses;
   ASSERT_EQ(losses.size(), 20u);
-  // What differs by rounding at first grows with every step that goes by it: by momentum tenfold, and as far as a
-  // max-pool or a ReLU decides otherwise.
+  // A rounding difference grows with every later step: tenfold by momentum, and further where a max-pool or a ReLU then
+  // decides differently.
   for (size_t i = 0; i < losses.size(); ++i)
     EXPECT_NEAR(losses[i], reference[i], 1e-3 * reference[i]) << "step " << i + 1;
   EXPECT_LT(losses.back(), 0.98 * losses.front()) << "it learns";
@@ -108,7 +108,7 @@ TEST_P(StrategiesTest, ARunCanBeRepeatedBitForBit) {
 }
 
 TEST_P(StrategiesTest, BatchesSmallerThanTheDevicesLeaveSomeWithoutSamples) {
-  // As the last batch of an epoch may be.
+  // The last batch of an epoch may be this small.
   StrategyOptions several = options();
   const State before = make_strategy(several)->state_dict();
   const Trained one = trained({.name = "single", .devices = 1}, 1, 1, 65536), two = trained(several, 1, 1, 65536);

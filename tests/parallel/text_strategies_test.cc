@@ -1,4 +1,4 @@
-// A model of text under every strategy: two losses with counts of their own, of parts with unlike numbers of masked
+// A text model under every strategy: two losses with separate counts, over parts with different numbers of masked
 // tokens.
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace dptrain::parallel {
 namespace text_strategies_test {
 
-/// `micro_batch`: the most samples that a device trains on at once, where that is known.
+/// `micro_batch` is the most samples that a device trains on at once, if that is known.
 std::unique_ptr<Strategy> bert_strategy(const StrategyOptions& options, float dropout, int64_t micro_batch = 0) {
   StrategyContext context = context_of(options);
   context.micro_batch_samples = micro_batch;
@@ -24,20 +24,21 @@ std::unique_ptr<Strategy> bert_strategy(const StrategyOptions& options, float dr
   return make_strategy(options, context);
 }
 
-/// What another order of the same sums leaves, relative to their norm: float32 rounds to 2^-24, or 6e-8, in each of the
-/// sums of two layers' matrix products, normalizations and softmaxes.
+/// The relative error of sums made in another order: float32 rounds to 2^-24, or 6e-8, in each of the sums of two
+/// layers' matrix products, normalizations and softmaxes.
 constexpr double kOtherOrder = 1e-6;
-/// The same after some steps of Adam, which moves weights whose gradients are all but zero by their sign.
+/// The same error after some steps of Adam, which moves weights with tiny gradients by the gradients' sign.
 constexpr double kOtherOrderAfterSteps = 1e-4;
 
-/// Weights and losses after some steps of 13 samples.
+/// The state and losses after some steps of 13 samples.
 Trained trained(const StrategyOptions& options, int64_t steps = 1, double learning_rate = 65536, float dropout = 0.1f) {
   const auto strategy = bert_strategy(options, dropout);
   auto losses = train(*strategy, sentences(13 * steps), steps, 13, learning_rate, options.micro_batches);
   return {.state = strategy->state_dict(), .losses = std::move(losses)};
 }
 
-/// The norm of what differs, over that of what `one` moved by: with so large a rate weights are gradients.
+/// The norm of the difference, relative to the movement of `one`. With this learning rate the weights are the
+/// gradients.
 double relative_difference(const std::vector<nn::NamedValues>& before, const Trained& several, const Trained& one) {
   double difference = 0, norm = 0;
   for (size_t t = 0; t < before.size(); ++t)
@@ -48,7 +49,7 @@ double relative_difference(const std::vector<nn::NamedValues>& before, const Tra
   return std::sqrt(difference / norm);
 }
 
-/// Parameters: strategy and devices. 13 samples are uneven on 2 to 4.
+/// Parameters: strategy and devices. 13 samples are uneven on 2 to 4 devices.
 class TextStrategies : public ::testing::TestWithParam<std::tuple<const char*, int>> {
  protected:
   StrategyOptions options() const {
@@ -60,7 +61,7 @@ class TextStrategies : public ::testing::TestWithParam<std::tuple<const char*, i
 TEST_P(TextStrategies, GradientsAndLossAreThoseOfOneDevice) {
   const auto before = bert_strategy(one_, 0.1f)->state_dict();
   const Trained one = trained(one_);
-  for (const int64_t micro_batches : {1, 3, 13}) {  // of 13 some parts have no samples
+  for (const int64_t micro_batches : {1, 3, 13}) {  // with 13, some parts have no samples
     SCOPED_TRACE(micro_batches);
     StrategyOptions several = options();
     several.micro_batches = micro_batches;
@@ -106,8 +107,8 @@ INSTANTIATE_TEST_SUITE_P(Several, TextStrategies,
                                             ::testing::Values(1, 2, 3)),
                          case_name);
 
-/// Whose word embeddings are on the first stage and, as decoder, on the last: the gradients of both are added up
-/// between them. In another order than on one device, so within rounding.
+/// The word embeddings are on the first stage and, as decoder, on the last, and the gradients of both are added between
+/// them. The order differs from one device's, so they agree within rounding.
 TEST(TextPipelines, GradientsAndLossAreThoseOfOneDevice) {
   const auto before = bert_strategy({.name = "single", .devices = 1}, 0.1f)->state_dict();
   const Trained one = trained({.name = "single", .devices = 1, .micro_batches = 4});
@@ -164,7 +165,7 @@ TEST(TextPipelines, TiedWeightsStayAlikeAndAreSavedAsOnOneDevice) {
     left.erase(tensor.name);
   });
   EXPECT_TRUE(left.empty());
-  // The decoder's is the last stage's own copy.
+  // The decoder's weight is the last stage's own copy.
   EXPECT_TRUE(by_name["bert.embeddings.word_embeddings.weight"]->values ==
               by_name["cls.predictions.decoder.weight"]->values);
 }
@@ -183,7 +184,7 @@ TEST(TextPipelines, EvaluateBothLossesAsOneDeviceDoes) {
   }
 }
 
-/// Then the logits of masked rows alone are computed.
+/// Under a memory limit only the logits of masked rows are computed.
 TEST(TextStrategies, UnderAMemoryLimitTheScoreIsThatOfEveryRow) {
   const Datasets data = sentences(60);
   const auto every =
@@ -218,7 +219,8 @@ TEST(TextStrategies, AnotherOutputDeviceOfDataParallelComputesTheSameLoss) {
 
 TEST(TextStrategies, TheLossOfMaskedTokensAloneIsThatOfAllPositions) {
   const auto strategy = bert_strategy({.name = "single", .devices = 1}, 0.0f);
-  // The first step's loss is computed before anything is learned, of masked rows; evaluation computes every row.
+  // The first step's loss is computed before anything is learned, from masked rows alone; an evaluation computes every
+  // row.
   Datasets data = sentences(40);
   const auto untrained = strategy->evaluate(*data.test, {.stopped = [] { return false; }});
   data.train = data.test;
@@ -238,7 +240,7 @@ TEST(TextStrategies, LabelSmoothingIsOfTheTrainedLossAlone) {
   EXPECT_FALSE(a[0].values == b[0].values);
 }
 
-/// On GPUs, whose steps are recorded: the numbers of masked tokens, which change by the step, are read on the device.
+/// Runs on GPUs with recorded steps: the numbers of masked tokens change with each step, and are read on the device.
 class CudaTextStrategies : public ::testing::TestWithParam<std::tuple<const char*, int>> {
  protected:
   void SetUp() override {

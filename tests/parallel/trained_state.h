@@ -8,7 +8,7 @@
 
 namespace dptrain::parallel {
 
-/// What a strategy's state_dict gives.
+/// The state that a strategy's state_dict returns.
 using State = std::vector<nn::NamedValues>;
 
 inline void expect_same_bits(const State& a, const State& b) {
@@ -19,7 +19,7 @@ inline void expect_same_bits(const State& a, const State& b) {
   }
 }
 
-/// Weights after some steps, and the losses on the way.
+/// The state after some steps, and the loss of each step.
 struct Trained {
   State state;
   std::vector<double> losses;

@@ -1,5 +1,5 @@
-// A net with a branch that only every second step uses: what the loss doesn't depend on has a gradient of zero, and ddp
-// asks for it to be said. That all strategies learn the same from it stands in parity_matrix_test.cc.
+// A net with a branch that only every second step uses: parameters that the loss doesn't depend on have gradients of
+// zero, and ddp needs an option for that. parity_matrix_test.cc tests that all strategies learn the same.
 #include <gtest/gtest.h>
 
 #include "parallel/half_used_net.h"
@@ -20,7 +20,7 @@ void train_step(Strategy& strategy, int64_t step) {
 }
 
 TEST(UnusedParameters, MoveByMomentumAndWeightDecayAlone) {
-  // Step 1 uses the branch, step 2 doesn't: its velocity goes on.
+  // Step 1 uses the branch, step 2 doesn't: the branch's velocity still applies.
   const auto strategy = half_used({.devices = 2, .find_unused = true, .sgd = {.momentum = 0.5}});
   const auto before = strategy->state_dict();
   train_step(*strategy, 1);
@@ -35,12 +35,12 @@ TEST(UnusedParameters, MoveByMomentumAndWeightDecayAlone) {
   for (size_t i = 0; i < branch(before).size(); ++i) {
     const float first = branch(between)[i] - branch(before)[i];
     EXPECT_NE(first, 0);
-    // Weights under 1/2 are rounded to 2^-26 by each of the updates, and so are their differences.
+    // Each update rounds weights below 1/2 to 2^-26, so their differences have such errors.
     EXPECT_NEAR(branch(after)[i] - branch(between)[i], 0.5f * first, 1e-7);
   }
 }
 
-/// A way of ddp, in which what has no gradient is found.
+/// A variant of ddp that must find unused parameters.
 struct UnusedCase {
   const char* name;
   StrategyOptions options;

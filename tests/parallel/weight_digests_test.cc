@@ -1,4 +1,4 @@
-// Who has other weights than the rest.
+// Finds the rank whose weights differ from the others'.
 #include "parallel/weight_digests.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(WeightDifferences, AreThoseOfEqualNamesOnOneKindOfDevice) {
   EXPECT_FALSE(find_weight_difference({first, second, first, second}));
   expect_difference({first, second, first, of({{"b", 3}, {"tied", 5}})}, "b", 3, 1);
   expect_difference({first, of({{"b", 2}, {"tied", 6}}), first, second}, "tied", 1, 0);
-  // A rank that keeps none, and a GPU beside CPU workers.
+  // Neither a rank without weights nor a GPU beside CPU workers counts as a difference.
   EXPECT_FALSE(find_weight_difference({first, of({}), first}));
   EXPECT_FALSE(find_weight_difference({first, of({{"a", 9}, {"tied", 9}}, DeviceKind::cuda), first}));
   EXPECT_FALSE(find_weight_difference({}));

@@ -1,4 +1,4 @@
-// How a model's weights are cut into units and dealt out.
+// How a model's weights are cut into units and sharded over ranks.
 #include "parallel/weight_units.h"
 
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ TEST_F(WeightUnits, AreDealtOutInEqualPartsOfCacheLines) {
   }
 }
 
-/// A unit of fewer cache lines than ranks leaves some nothing.
+/// A unit of fewer cache lines than ranks leaves some ranks nothing.
 TEST_F(WeightUnits, APartMayBePaddingAlone) {
   WeightUnit unit{.run = {.begin = 32, .end = 64}, .part = 16};
   EXPECT_EQ(unit.owned_by(1).begin, 48);

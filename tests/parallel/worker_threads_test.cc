@@ -54,7 +54,7 @@ TEST(WorkerThreads, RunIsDoneWhenItReturns) {
   }
 }
 
-/// Takes its time to end.
+/// Takes a while to destroy.
 struct Held {
   explicit Held(std::atomic<int>& counter) : ended(counter) {}
   Held(const Held&) = delete;
@@ -78,12 +78,12 @@ TEST(WorkerThreads, WhatARoundHeldHasEndedWhenTheRoundIsDone) {
   EXPECT_EQ(ended, 21);
 }
 
-/// Ends this process by what starting more threads than fit into its address space throws.
+/// Starts more threads than fit into this process's address space, and exits with the code of the error.
 [[noreturn]] void start_too_many() {
   const rlimit little{.rlim_cur = rlim_t{1} << 30, .rlim_max = rlim_t{1} << 30};
   ::setrlimit(RLIMIT_AS, &little);
   try {
-    // Each wants megabytes for its stack.
+    // Each thread needs megabytes for its stack.
     const WorkerThreads threads(10'000);
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

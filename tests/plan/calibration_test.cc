@@ -17,7 +17,7 @@ DeviceFigures figures() {
   return {.name = "unit", .fp32_flops = 2, .memory_bytes_per_s = 1e9, .inside = {}, .source = "a test"};
 }
 
-/// Two hosts of a rank each, which compute ten seconds and then add up.
+/// Two hosts with one rank each, which compute for ten seconds and then add up.
 PlannedStep step_of_two_hosts() {
   const CommBuffer buffer{.elements = kElements, .dtype = DType::f32};
   PlannedRank rank;
@@ -42,7 +42,7 @@ TEST(Calibration, OfARunOfHostsPlansThatRunAsItWas) {
   CallTimes calls = calls_of(device, {.devices = 1, .link = {}});
   const auto calibration = plan::calibrated(measured, {.step = step, .estimates = estimates, .calls = calls});
   EXPECT_DOUBLE_EQ(calibration.compute_factor, 2);
-  // Sent, received, two read and one written.
+  // The bytes are sent, received, read twice and written once.
   ASSERT_TRUE(calibration.exchange);
   EXPECT_NEAR(calibration.exchange->bytes_per_s, 5 * 4.0 * kElements / 3, 1);
 
@@ -53,7 +53,7 @@ TEST(Calibration, OfARunOfHostsPlansThatRunAsItWas) {
   EXPECT_NEAR(times.step_s, 24, 1e-9);
   EXPECT_NEAR(times.ranks[0].exposed_comm_s, 3, 1e-9);
 
-  // Over a link that takes ten seconds what cores do for it goes on meanwhile; adding up follows.
+  // Over a link that takes ten seconds, the cores' work for the exchange goes on meanwhile; adding up follows.
   CallTimes slow = calls_of(device, {.devices = 1, .link = {.bytes_per_s = 4.0 * kElements / 10}});
   slow.set_exchange(*calibration.exchange);
   const auto slowed =
@@ -76,7 +76,7 @@ TEST(Calibration, OfARunWhoseExchangeIsKnownMayOverlap) {
       measured, {.step = step, .estimates = estimates, .calibration = {.exchange = exchange}, .calls = calls});
   ASSERT_TRUE(calibration.exchange);
   EXPECT_EQ(calibration.exchange->bytes_per_s, exchange.bytes_per_s);
-  // What its core does for others beside computing is a part of what was measured.
+  // The core's work for other ranks while it computes is part of the measured time.
   EXPECT_LT(calibration.compute_factor, 50.0 / 20);
   CallTimes again = calls_of(device, {.devices = 1, .link = {}});
   again.set_exchange(exchange);
@@ -86,7 +86,7 @@ TEST(Calibration, OfARunWhoseExchangeIsKnownMayOverlap) {
   EXPECT_NEAR(times.step_s, 60, 1e-3);
 }
 
-/// What workers lose to each other is no part of what an operator takes.
+/// The time that CPU workers lose by sharing cores isn't part of an operator's time.
 TEST(Calibration, OfARunOnSharedCoresKnowsThatTheyWereShared) {
   const DeviceFigures device = figures();
   const OperatorEstimates estimates(device, Precision::fp32);

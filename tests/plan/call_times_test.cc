@@ -37,7 +37,7 @@ TEST(CallTimes, BetweenHostsAreThoseOfTheExchange) {
   const plan::HostLinks hosts{.devices = 2, .link = {.latency_s = 0.5, .bytes_per_s = 1e6}};
   constexpr int kHosts = 4;
   const LoggedCall call = call_of(CommKind::all_reduce, 4'000'000, 0, 0, 2 * kHosts);
-  // Two rounds, in each of which three quarters leave a host; bytes of its two devices are added up before.
+  // Two rounds, in each of which three quarters leave a host; the bytes of its two devices are added up before.
   LoggedCall f32 = call;
   f32.call.in.dtype = f32.call.out.dtype = DType::f32;
   EXPECT_NEAR(seconds_of({.world = WorldShape({2, 2, 2, 2}), .devices = {}, .figures = figures, .hosts = hosts}, f32),
@@ -55,7 +55,8 @@ TEST(CallTimes, OverNcclAreAsFastAsTheSlowestLink) {
         {.world = WorldShape({2, 2, 2, 2}), .devices = {}, .figures = figures, .hosts = hosts, .over_nccl = true},
         call);
   };
-  // A ring: 2 * 7 / 8 of the buffer go over each link; two ways through a tree over four hosts, two inside a host.
+  // A ring sends 2 * 7 / 8 of the buffer over each link. A message goes twice through a tree over four hosts, and twice
+  // within a host.
   EXPECT_DOUBLE_EQ(seconds(), 4 * 0.5 + 2 * 0.25 + 1.75 * 4);
   hosts.link.bytes_per_s = 5e5;
   EXPECT_DOUBLE_EQ(seconds(), 4 * 0.5 + 2 * 0.25 + 1.75 * 8);
@@ -63,7 +64,7 @@ TEST(CallTimes, OverNcclAreAsFastAsTheSlowestLink) {
   EXPECT_DOUBLE_EQ(seconds(), 4 * 0.5 + 2 * 0.25 + 1.75 * 4) << "as fast as inside a host";
 }
 
-/// From GPU to GPU; what goes by way of host memory is copied on either side.
+/// NCCL's messages go from GPU to GPU; messages through host memory are copied at either end.
 TEST(CallTimes, MessagesOverNcclTakeWhatTheirLinkDoes) {
   DeviceFigures figures = unit_figures();
   figures.inside = {.latency_s = 0.25, .bytes_per_s = 1e6};
@@ -80,7 +81,7 @@ TEST(CallTimes, MessagesOverNcclTakeWhatTheirLinkDoes) {
   EXPECT_GT(seconds_of(options, message), 2 * (2 * 3 / 4.0)) << "as stages tell what their tensors are like";
 }
 
-/// Sums of 16 bits, and all where they are deterministic, are made in the tree's order of what NCCL carries.
+/// 16-bit sums, and all sums where they are deterministic, are made in the tree's order from what NCCL carries.
 TEST(CallTimes, InTheTreesOrderTakeFourRounds) {
   DeviceFigures figures = unit_figures();
   figures.inside = {.latency_s = 0.25, .bytes_per_s = 1e6};
@@ -99,12 +100,12 @@ TEST(CallTimes, InTheTreesOrderTakeFourRounds) {
                        .deterministic = true},
                       call);
   };
-  // Half of the buffer goes to the other device of the host, both ways, and three quarters of it leave a host, both
-  // ways, in a message of each device to each other host.
+  // Half of the buffer goes to the other device of the host, in both directions. Three quarters of it leave a host, in
+  // both directions, with one message from each device to each other host.
   const double mb = 1.024, latencies = 2 * 0.25 + 2 * (0.5 + 3 * 0.125);
   EXPECT_NEAR(seconds(DType::f32), latencies + 2 * 0.5 * 4 * mb + 2 * 0.75 * 4 * mb, 1e-6);
   EXPECT_NEAR(seconds(DType::bf16), latencies + 2 * 0.5 * 2 * mb + 0.75 * (4 + 2) * mb, 1e-6);
-  // Each device adds up two numbers of half of the buffer, and four of its eighth.
+  // Each device adds up two numbers of half of the buffer, and four of an eighth.
   figures.memory_bytes_per_s = 1e6;
   const double links = latencies + 2 * 0.5 * 2 * mb + 0.75 * (4 + 2) * mb;
   EXPECT_NEAR(seconds(DType::bf16), links + 0.5 * (2 + 2 + 4) * mb + 0.125 * (4 * 4 + 2) * mb, 1e-6);

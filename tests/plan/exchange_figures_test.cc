@@ -26,7 +26,7 @@ class ExchangeFiguresTest : public ::testing::Test {
     folder_.write("comm.json", document.dump());
     return plan::read_exchange_figures(folder_.path() / "comm.json");
   }
-  /// What a plan then has for an all_reduce of the same processes.
+  /// The time that a plan then gives an all_reduce of the same processes.
   static double planned_s(const plan::ExchangeFigures& figures, int64_t bytes) {
     const plan::DeviceFigures device;
     plan::CallTimes calls({.world = WorldShape({2, 1}), .devices = {}, .figures = device, .hosts = plan::HostLinks()});

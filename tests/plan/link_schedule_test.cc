@@ -36,11 +36,11 @@ TEST(LinkSchedule, WhatHasAHigherPriorityInterruptsOthers) {
   EXPECT_DOUBLE_EQ(*schedule.end(2), 7);
   EXPECT_DOUBLE_EQ(*schedule.end(0), 13);
   EXPECT_DOUBLE_EQ(*schedule.end(1), 14);
-  // Of the same priority it waits, before those of a lower one.
+  // A call waits behind an earlier call of the same priority, and goes before calls of a lower one.
   schedule.take(3, {.links = {}, .priority = 1, .ready = 5, .seconds = 2});
   EXPECT_DOUBLE_EQ(*schedule.end(3), 9);
   EXPECT_DOUBLE_EQ(*schedule.end(0), 15);
-  // What is over isn't put off.
+  // A call that has ended isn't delayed.
   schedule.take(4, {.links = {}, .priority = 2, .ready = 15, .seconds = 1});
   EXPECT_DOUBLE_EQ(*schedule.end(0), 15);
   EXPECT_DOUBLE_EQ(*schedule.end(1), 17);
@@ -52,7 +52,7 @@ TEST(LinkSchedule, WhatIsOnItsWayIsNotInterrupted) {
   schedule.take(1, {.links = {}, .priority = 1, .ready = 4, .seconds = 3, .on_its_way_s = 2});
   EXPECT_DOUBLE_EQ(*schedule.end(1), 4 + 2 + 3);
   EXPECT_DOUBLE_EQ(*schedule.end(0), 13);
-  // Of what is nearly over less is.
+  // A call that is nearly over is delayed less.
   schedule.take(2, {.links = {}, .priority = 1, .ready = 12, .seconds = 1, .on_its_way_s = 2});
   EXPECT_DOUBLE_EQ(*schedule.end(2), 13 + 1);
 }

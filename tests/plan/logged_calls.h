@@ -5,10 +5,10 @@
 
 namespace dptrain::testing {
 
-/// A second for each unit of 1 flop, or byte; calls of B bytes take a second and B seconds.
+/// A device whose products take a second per flop, and whose calls of B bytes take 1 + B seconds.
 inline plan::DeviceFigures unit_figures() {
   return {.name = "unit",
-          .fp32_flops = 2,  // half of which products reach
+          .fp32_flops = 2,  // products reach half of this
           .memory_bytes_per_s = 1e9,
           .inside = {.latency_s = 1, .bytes_per_s = 1},
           .source = "a test"};

@@ -1,4 +1,4 @@
-// The stages of a model as `plan --layers` shows them; what is expected is computed by hand from the models' papers.
+// The stages of a model as `plan --layers` shows them. Expected values are computed by hand from the models' papers.
 #include "plan/model_layers.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ const std::string kGrey = "{name: synthetic, shape: [1, 28, 28], samples: 16}";
 
 int64_t convolution(int64_t in, int64_t out, int64_t kernel) { return out * in * kernel * kernel + out; }
 int64_t linear(int64_t in, int64_t out) { return out * in + out; }
-/// Of a batch norm or a layer norm.
+/// The parameters of a batch norm or a layer norm.
 int64_t norm(int64_t width) { return 2 * width; }
 
 std::vector<std::string> names(const ModelLayers& model) {
@@ -60,7 +60,7 @@ TEST(ModelLayers, OfLeNet) {
                                                      linear(50 * 4 * 4, 128) + linear(128, 10)}));
   EXPECT_EQ(lenet.parameters(), 129388);
   EXPECT_EQ(lenet.running_state, 0);
-  // A product for each output and weight that makes it; biases aren't counted.
+  // Each output needs one product per weight that contributes to it; biases aren't counted.
   EXPECT_EQ(lenet.layers[0].flops, 2. * 20 * 25 * 24 * 24);
   EXPECT_EQ(lenet.layers[1].flops, 2. * 50 * 20 * 25 * 8 * 8);
   EXPECT_EQ(lenet.layers[2].flops, 2. * (800 * 128 + 128 * 10));
@@ -90,7 +90,7 @@ TEST(ModelLayers, OfResNet18) {
   EXPECT_EQ(resnet.layers[1].name, "layer1.0");
 }
 
-/// What a layer takes in of the next ones is a part of its stage.
+/// Layers that a layer combines with belong to its stage.
 TEST(ModelLayers, OfANetOfLayersWithAResidual) {
   const ModelLayers net = layers_of(
       "{layers: [conv: {channels: 4, kernel: 3, name: stem}, relu, max_pool: 2, "
@@ -108,7 +108,7 @@ TEST(ModelLayers, OfANetOfLayersWithAResidual) {
 constexpr int64_t kWords = 60, kWidth = 32, kTokens = 24;
 const std::string kText = "{name: synthetic, samples: 16}";
 
-/// BERT's head predicts by the words' embedding, which is counted where it embeds.
+/// BERT's head predicts with the word embedding, which counts as part of the embedding layer.
 int64_t head() { return linear(kWidth, kWidth) + linear(kWidth, kWidth) + norm(kWidth) + kWords + linear(kWidth, 2); }
 
 TEST(ModelLayers, OfBertCountItsTiedDecoderOnce) {
@@ -134,7 +134,7 @@ TEST(ModelLayers, OfANetOfLayersHaveItsHeadsName) {
   EXPECT_EQ(net.layers.back().parameters, head());
 }
 
-/// 39 billion parameters would be 155 GB.
+/// 39 billion parameters would take 155 GB.
 TEST(ModelLayers, TakeNoMemory) {
   const ModelLayers bert = layers_of("{name: bert, vocab: 60, hidden: 8192, layers: 48, heads: 64, seq: 24}", kText);
   const int64_t width = 8192;
@@ -149,7 +149,7 @@ TEST(ModelLayers, AreCountedByPlansOfStepsToo) {
   }
 }
 
-/// The first layers have neither gradients nor a way back, and the last one's gradient alone is sent.
+/// The first layers have neither gradients nor a backward pass, and only the last layer's gradient is sent.
 TEST(ModelLayers, OfWhichSomeAreFrozen) {
   const auto planned = [](const std::string& freeze) {
     const train::Experiment experiment =
@@ -163,8 +163,8 @@ TEST(ModelLayers, OfWhichSomeAreFrozen) {
   const auto calls = [](const plan::PlannedStep& step, const std::string& name) {
     return std::ranges::count(step.ranks[0].operators, name, &OperatorCost::name);
   };
-  // With AVX2 convolution and pool are one operator; without it they are two, and without a way back they are done
-  // in blocks of 8 channels, whose padding takes more than what is kept for a way back of so few samples.
+  // With AVX2 convolution and pool are one operator, without it two. Without a backward pass these run in blocks of 8
+  // channels; with so few samples the padding takes more memory than what is kept for a backward pass.
   const bool is_fused = calls(all, "conv2d_max_pool backward") > 0;
   for (const char* name : {is_fused ? "conv2d_max_pool backward" : "pool2d backward", "relu backward"}) {
     EXPECT_GT(calls(all, name), 0) << name;

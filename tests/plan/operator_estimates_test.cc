@@ -9,12 +9,12 @@ using plan::DeviceFigures;
 using plan::OperatorEstimates;
 using Basis = OperatorEstimates::Basis;
 
-/// A product of one second by these figures has a flop; a pass over memory of a second 800 bytes.
+/// By these figures a product of one second has one flop, and a second of memory traffic has 800 bytes.
 DeviceFigures simple_figures() {
   return {.name = "unit", .fp32_flops = 2, .memory_bytes_per_s = 1000, .inside = {}, .source = "a test"};
 }
 
-/// Each once.
+/// Measurements with each call made once.
 plan::MeasuredOperators measured(const std::vector<OperatorCost>& calls, double beside_s = 0) {
   plan::MeasuredOperators all{.calls = {}, .beside_s = beside_s};
   for (const OperatorCost& call : calls) all.calls.push_back({.one = call});
@@ -41,14 +41,14 @@ TEST(OperatorEstimates, OfTheSameOperandsAreTheirMean) {
   EXPECT_DOUBLE_EQ(seconds, 45);
   EXPECT_EQ(basis, Basis::same_operands);
   EXPECT_EQ(estimates.beside_s(), 5);
-  // Three calls of one weigh as much as three.
+  // A call that was made three times weighs as much as three calls.
   plan::MeasuredOperators weighed = measured({product(3, "[3, 1]", 30), product(3, "[3, 1]", 60)});
   weighed.calls[0].count = 3;
   EXPECT_DOUBLE_EQ(OperatorEstimates(simple_figures(), Precision::fp32, weighed).seconds(product(3, "[3, 1]")), 37.5);
 }
 
 TEST(OperatorEstimates, OfOtherOperandsAreScaledFromTheNearest) {
-  // The small one reaches a tenth of the figures, the large one half.
+  // The small product reaches a tenth of the figures, the large one half.
   const OperatorEstimates estimates(simple_figures(), Precision::fp32,
                                     measured({product(3, "[3, 1]", 30), product(300, "[300, 1]", 600)}));
   EXPECT_DOUBLE_EQ(estimates.seconds(product(6, "[6, 1]")), 60);
@@ -57,7 +57,7 @@ TEST(OperatorEstimates, OfOtherOperandsAreScaledFromTheNearest) {
 }
 
 TEST(OperatorEstimates, OfOtherSamplesAreScaledFromTheSameLayer) {
-  // That the other layer is nearer in size says nothing.
+  // It doesn't matter that the other layer is closer in size.
   const OperatorEstimates estimates(simple_figures(), Precision::fp32,
                                     measured({product(160, "[16, 64, 28, 28] [64, 64, 3, 3]", 480),
                                               product(90, "[16, 512, 4, 4] [512, 512, 3, 3]", 900)}));

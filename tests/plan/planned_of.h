@@ -11,7 +11,7 @@
 
 namespace dptrain::testing {
 
-/// The experiment that these lines of YAML describe, of a process that is alone or of a job.
+/// The experiment that these lines of YAML describe, for a single process or for a process of a job.
 inline train::Experiment experiment_of_lines(const std::string& lines, const train::ConfigJob& job = {}) {
   train::Experiment experiment;
   const ConfigSession session(parse_config(lines, "test.yaml"),
@@ -19,7 +19,8 @@ inline train::Experiment experiment_of_lines(const std::string& lines, const tra
   return experiment;
 }
 
-/// Its step, on devices that compute nothing: those of the first of so many processes alike, or of whole pipelines.
+/// Plans the experiment's step on devices that compute nothing: the devices of the first of `processes` equal
+/// processes, or of whole pipelines.
 inline plan::PlannedStep planned_of(const train::Experiment& experiment, const Datasets& data, int processes = 1,
                                     const std::function<double(const OperatorCost&)>& operator_s = {}) {
   return plan::plan_step(

@@ -1,4 +1,4 @@
-// A plan says what training then measures: the same bytes of memory by purpose, the same messages.
+// A plan equals what training then measures: the same bytes of memory by purpose, the same messages.
 #include "plan/planned_step.h"
 
 #include <fmt/format.h>
@@ -24,15 +24,15 @@ using testing::planned_of;
 
 constexpr int64_t kSteps = 8;
 
-/// What each rank of a training of some steps has cost.
+/// The costs of each rank in a run of some steps.
 std::vector<parallel::RankCosts> measured(const train::Experiment& experiment, const Datasets& data) {
   const auto strategy = experiment.strategy.make(train::strategy_context(experiment, *data.train));
   BatchLoader loader(data.train, train::loader_options(experiment, *strategy));
   std::vector<parallel::RankCosts> costs(static_cast<size_t>(strategy->ranks()));
   loader.start_epoch(1);
   for (int rank = 0; rank < strategy->ranks(); ++rank) strategy->take_costs(rank);
-  // As a training that computes longer than it loads: it has given what it may, and the loader is ahead as far as it
-  // goes.
+  // The run computes longer than it loads: as many steps as allowed are submitted, and the loader is as far ahead as it
+  // may be.
   std::deque<std::shared_ptr<const Batch>> given;
   for (int64_t step = 1; step <= kSteps; ++step) {
     while (static_cast<int>(given.size()) < experiment.steps_in_flight) given.push_back(loader.next());
@@ -156,7 +156,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return row.param.name; });
 
 TEST(PlannedStep, CountsProductsOfAllThreePasses) {
-  // A linear layer of 784 to 10 over 32 rows: forward and the weights' gradient; nobody needs that of the pixels.
+  // A linear layer of 784 to 10 over 32 rows has a forward product and the weights' gradient; the pixels need no
+  // gradient.
   const train::Experiment experiment = experiment_of_lines(
       "model: {layers: [flatten, linear: classes]}\n"
       "dataset: {name: synthetic, shape: [1, 28, 28], samples: 320}\n"
@@ -187,7 +188,7 @@ TEST(PlannedStep, TellsOfAStepWithAnAveragingAndOfOneWithout) {
     EXPECT_EQ(step.ranks[r].sent.bytes, always.ranks[r].sent.bytes);
     EXPECT_EQ(step.ranks[r].calls.size(), always.ranks[r].calls.size());
     EXPECT_EQ(names(step.ranks[r]), names(always.ranks[r]));
-    // Weights, momentum and running statistics are each averaged apart.
+    // Weights, momentum and running statistics are averaged separately.
     const std::multiset<std::string> with = names(step.ranks[r]), without = names(step.between[r]);
     EXPECT_EQ(with.count("approach"), 3 + without.count("approach"));
     EXPECT_EQ(with.count("conv2d"), without.count("conv2d"));
@@ -195,8 +196,8 @@ TEST(PlannedStep, TellsOfAStepWithAnAveragingAndOfOneWithout) {
   }
 }
 
-/// Of LeNet's three units the first is gathered again. What is exchanged goes on beside operators, at first those that
-/// bring images, but for the first unit's gradients, which come last.
+/// Of LeNet's three units the first is gathered again. Exchanges overlap with operators, at first with those that fetch
+/// images; only the first unit's gradients come last.
 TEST(PlannedStep, OfShardedWeightsExchangesBesideWhatIsComputed) {
   const train::Experiment experiment = experiment_of_lines(kLeNet + "threads: 1\nlearning_rate: 0.01\nepochs: 1\n" +
                                                            on(2, "{name: fsdp, unit_mb: 0.001}"));
@@ -219,7 +220,7 @@ TEST(PlannedStep, OfManyReplicasMakesWholePipelines) {
   EXPECT_EQ(of_two.pipeline->micro_batches, 2);
   EXPECT_EQ(of_two.pipeline->stages.size(), 2u);
   EXPECT_EQ(of_two.pipeline->stages[0], std::vector<std::string>{"conv1"});
-  // What each replica passes on, and what the stages of all add up.
+  // The messages within each replica, and the sums over the same stages of all replicas.
   for (const plan::PlannedRank& rank : of_two.ranks) {
     const auto count = [&](CommKind kind) {
       return std::ranges::count_if(rank.calls, [kind](const LoggedCall& call) { return call.call.kind == kind; });
@@ -248,7 +249,7 @@ TEST(PlannedStep, OfManyProcessesTheFirstReplicaStandsForAll) {
     for (const LoggedCall& call : rank.calls)
       if (call.call.kind == CommKind::all_reduce) sums.push_back(&call);
     ASSERT_EQ(sums.size(), 1u);
-    // Of the same stage of each replica, wherever that is.
+    // The ranks of the same stage of each replica, wherever they are.
     std::vector<int> same_stage;
     for (int replica = 0; replica < kProcesses; ++replica)
       same_stage.push_back(replica * kStages + static_cast<int>(stage));
@@ -259,7 +260,7 @@ TEST(PlannedStep, OfManyProcessesTheFirstReplicaStandsForAll) {
 }
 
 TEST(PlannedStep, CutsAPipelineByWhatOperatorsTake) {
-  // The last layer but one takes ten times as long as all before it together, and the last one nearly as long.
+  // The second-to-last layer takes ten times as long as all before it together, and the last one nearly as long.
   const train::Experiment experiment = experiment_of_lines(
       "model: {layers: [flatten, linear: 16, linear: 16, linear: 16, linear: 1024, linear: classes]}\n"
       "dataset: {name: synthetic, shape: [1, 8, 8], samples: 320}\n"
@@ -283,7 +284,7 @@ TEST(PlannedStep, OfAStoreOverProcessesPushesAndPullsEveryKey) {
   ASSERT_TRUE(plan.store && plan.store->served);
   EXPECT_EQ(plan.store->bytes.size(), 2u) << "a server each";
   EXPECT_FALSE(plan.store->served->updates_at_once) << "a norm is of all gradients";
-  constexpr int64_t kKeys = 8;  // a weight and a bias of each of two convolutions and two linear layers
+  constexpr int64_t kKeys = 8;  // a weight and a bias of two convolutions and two linear layers
   int64_t gradients = 0;
   for (const parallel::StoreSlice& slice : plan.store->served->slices)
     gradients += slice.elements() * dtype_bytes(DType::f32);
@@ -345,7 +346,7 @@ TEST(PlannedStep, OfALargeWorldMakesNoMoreThanTheDevicesListed) {
   ASSERT_EQ(plan.ranks.size(), 2u);
   EXPECT_EQ(plan.ranks[0].samples, 1);
   const int64_t gradients = plan.ranks[0].memory_at_peak[MemoryPurpose::weights];
-  // Of 2 (N - 1) S bytes in all a rank sends its 32nd part.
+  // A rank sends a 32nd of the 2 (N - 1) S bytes.
   EXPECT_NEAR(static_cast<double>(plan.ranks[0].sent.bytes), 2.0 * 31 / 32 * static_cast<double>(gradients), 1000);
 }
 

@@ -1,4 +1,4 @@
-// The timeline of a plan: what a training's has, as long as the plan says.
+// The timeline of a plan has the spans of a run's timeline, as long as the plan says.
 #include "plan/planned_timeline.h"
 
 #include <fmt/format.h>
@@ -48,7 +48,7 @@ class PlannedTimelines : public ::testing::TestWithParam<Drawn> {
          .loader = [&](parallel::Strategy& strategy) { return train::loader_options(experiment_, strategy); },
          .world = WorldShape({static_cast<int>(experiment_.devices.size())})});
   }
-  /// Of seconds that are nobody's: a FLOP takes one.
+  /// Times by made-up figures: a FLOP takes one second.
   plan::StepTimes times(const plan::PlannedStep& step) const {
     const plan::DeviceFigures figures = testing::unit_figures();
     const plan::OperatorEstimates estimates(figures, Precision::fp32);
@@ -57,7 +57,7 @@ class PlannedTimelines : public ::testing::TestWithParam<Drawn> {
                            .figures = figures});
     return plan::step_times({.step = step, .estimates = estimates, .calibration = {.host_s = 7}, .calls = calls});
   }
-  /// What some steps of the training itself show.
+  /// The timelines of some steps of the run itself.
   std::vector<std::vector<TimelineRow>> trained() const {
     const auto strategy = experiment_.strategy.make(context(true));
     strategy->show_steps({.first = 3, .last = 8});
@@ -73,8 +73,8 @@ class PlannedTimelines : public ::testing::TestWithParam<Drawn> {
   Datasets data_;
 };
 
-/// By their names, but for steps and waits, which need not be in each, what of a step neither plan nor rank does, and
-/// what takes no time on a worker, or next to none: of a stage without losses 32 bytes are published.
+/// The names of a row's spans. Left out are steps and waits, which needn't be in each; the parts of a step that neither
+/// plan nor rank does; and what takes next to no time on a CPU worker: a stage without losses publishes 32 bytes.
 std::set<std::string> names_of(const TimelineRow& row) {
   std::set<std::string> names;
   for (const TimelineSpan& span : row.spans)
@@ -92,7 +92,7 @@ TEST_P(PlannedTimelines, HaveWhatATrainingsHas) {
   for (size_t rank = 0; rank < drawn.size(); ++rank)
     for (size_t row = 0; row < 2; ++row) {
       const auto planned_names = names_of(drawn[rank].at(row));
-      // Copies and fills, which a training doesn't show, and a plan counts.
+      // A plan counts copies and fills, which a run doesn't show.
       for (const std::string& name : names_of(shown[rank].at(row)))
         EXPECT_TRUE(planned_names.contains(name)) << name << " of rank " << rank;
     }
@@ -111,7 +111,7 @@ TEST_P(PlannedTimelines, AddUpToThePlan) {
       if (span.name == "wait for others") waits += end - begin;
       last = std::max(last, end);
       most = std::max(most, span.held_bytes);
-      // What begins later lies within what hasn't ended, or behind it.
+      // A later span is within one that hasn't ended, or after it.
       while (!open.empty() && open.back() <= begin) open.pop_back();
       if (!open.empty()) {
         EXPECT_LE(end, open.back()) << span.name << " of rank " << rank;

@@ -20,14 +20,14 @@ using testing::call_of;
 using testing::message_of;
 using testing::unit_figures;
 
-/// Ranks that compute these seconds, operator by operator, and make these calls.
+/// Ranks that compute for these seconds, operator by operator, and make these calls.
 PlannedStep step_of(const std::vector<std::vector<double>>& seconds, const CallLog& calls) {
   PlannedStep step{.world_size = static_cast<int>(seconds.size()), .batch_samples = 1, .ranks = {}, .store = {}};
   for (const auto& of_rank : seconds) {
     PlannedRank rank;
     for (const double each : of_rank) rank.operators.push_back({.name = "linear", .flops = each});
     rank.calls = calls;
-    // Each is waited for once all have been started that are started by then.
+    // Each call is awaited only when all calls that are started by then have been started.
     for (LoggedCall& call : rank.calls)
       call.awaited_calls = static_cast<size_t>(std::ranges::count_if(
           calls, [&](const LoggedCall& other) { return other.started_after <= call.awaited_after; }));
@@ -43,7 +43,7 @@ plan::StepTimes times_of(const PlannedStep& step, const plan::Calibration& calib
   return plan::step_times({.step = step, .estimates = estimates, .calibration = calibration, .calls = calls});
 }
 
-// Two ranks' all-reduce of B bytes: two rounds, and 2 (N - 1) / N B = B bytes.
+// An all-reduce of B bytes over two ranks has two rounds and sends 2 (N - 1) / N B = B bytes.
 constexpr double all_reduce_s(double bytes) { return 2 + bytes; }
 
 TEST(StepTimes, ComputeAloneTakesAsLongAsItsOperators) {
@@ -61,13 +61,13 @@ TEST(StepTimes, WhatIsAwaitedAtOnceIsExposedWhole) {
 
 TEST(StepTimes, ACallHidesBehindWhatIsComputedMeanwhile) {
   const auto times = times_of(step_of({{3, 4, 5}, {3, 4, 5}}, {call_of(CommKind::all_reduce, 4, 1, 2)}));
-  // Six seconds, four of which the second operator hides.
+  // The sum takes six seconds, and the second operator hides four of them.
   EXPECT_DOUBLE_EQ(times.ranks[0].exposed_comm_s, 2);
   EXPECT_DOUBLE_EQ(times.step_s, 14);
 }
 
 TEST(StepTimes, CallsFollowOnEachOther) {
-  // Both are started early; the second begins when the first has ended, at 1 + 12.
+  // Both calls are started early; the second begins when the first has ended, at 1 + 12.
   const auto times = times_of(step_of(
       {{1, 1, 1}, {1, 1, 1}}, {call_of(CommKind::all_reduce, 10, 1, 3), call_of(CommKind::all_reduce, 10, 2, 3)}));
   EXPECT_DOUBLE_EQ(times.step_s, 1 + 2 * all_reduce_s(10));
@@ -91,12 +91,12 @@ TEST(StepTimes, AReceiverWaitsForTheSenderAndTheLink) {
   step.ranks[0].calls = {message_of(CommKind::send, 0, 1, 1)};
   step.ranks[1].calls = {message_of(CommKind::receive, 1, 0, 1)};
   const auto times = times_of(step);
-  // Sent at 3, of 4 bytes; what was computed for a second waits for it.
+  // The message of 4 bytes is sent at 3; the receiver has computed for a second and waits for it.
   EXPECT_DOUBLE_EQ(times.ranks[1].exposed_comm_s, 2 + 1 + 4);
   EXPECT_DOUBLE_EQ(times.step_s, 3 + 1 + 4 + 4);
 }
 
-/// A stage sends gradients back and takes the next ones in; it waits for an older message behind a younger one.
+/// A stage sends gradients back and receives the next ones. It waits for an older message behind a younger one.
 TEST(StepTimes, WaitsComeInTheOrderOfWhatIsComputedBetween) {
   PlannedStep step = step_of({{3, 2, 1}, {1, 4, 2}}, {});
   LoggedCall sent = message_of(CommKind::send, 0, 1, 1), received = message_of(CommKind::receive, 0, 1, 1);
@@ -111,13 +111,13 @@ TEST(StepTimes, WaitsComeInTheOrderOfWhatIsComputedBetween) {
   EXPECT_DOUBLE_EQ(times.ranks[1].compute_s, 7);
 }
 
-/// Two ranks, of which each step computes two seconds forward and four backward. Backward starts the sums of two
-/// layers: of the last one's 4 bytes after two seconds of it, of the first one's 1 byte at its end, which goes first.
-/// The next step updates the first layer before its forward pass, and the last one after a second of it.
+/// Two ranks with steps of two seconds forward and four backward. The backward pass starts the sums of two layers: of
+/// the last layer's 4 bytes after two seconds, and of the first layer's 1 byte at its end, which goes first. The next
+/// step updates the first layer before its forward pass, and the last layer one second into it.
 PlannedStep following_steps(int steps) {
   PlannedStep step = step_of({{1, 1, 2, 2}, {1, 1, 2, 2}}, {});
   plan::FollowingSteps following;
-  std::vector<size_t> sums;  // of the last step: of its last layer, and of its first one
+  std::vector<size_t> sums;  // in the previous step: of its last layer, and of its first one
   const auto update = [&](size_t sum) {
     following.calls[sum].awaited_after = following.operators.size();
     following.calls[sum].awaited_calls = following.calls.size();
@@ -147,8 +147,8 @@ PlannedStep following_steps(int steps) {
 }
 
 TEST(StepTimes, OfStepsThatFollowOnEachOtherAreTheLastOnes) {
-  // A sum of 4 bytes takes 6 s, of which 2 pass before the step's end; there the sum of 1 byte comes between for 3 s,
-  // which are waited for, and then the other 4 s, of which a second is hidden.
+  // The sum of 4 bytes takes 6 s, and 2 of them pass before the step's end. Then the sum of 1 byte goes first for 3 s,
+  // all exposed. Then come the other 4 s, of which one is hidden.
   const auto times = times_of(following_steps(4));
   EXPECT_DOUBLE_EQ(times.ranks[0].compute_s, 6);
   EXPECT_DOUBLE_EQ(times.ranks[0].exposed_comm_s, 3 + 3);
@@ -166,14 +166,14 @@ TEST(StepTimes, CoresThatExchangeComputeLess) {
   const auto times =
       plan::step_times({.step = step_of({{1, 20}, {1, 20}}, {call}), .estimates = estimates, .calls = calls});
   EXPECT_DOUBLE_EQ(times.step_s, 1 + 20 + 4);
-  // Where all of it is waited for, the core does it while it waits.
+  // If all of the call is exposed, the core does this work while it waits.
   call.awaited_after = 1;
   const auto waited =
       plan::step_times({.step = step_of({{1, 20}, {1, 20}}, {call}), .estimates = estimates, .calls = calls});
   EXPECT_DOUBLE_EQ(waited.step_s, 1 + 8 + 20);
 }
 
-/// Of workers with so many threads each, in processes of `world`, on so many cores each.
+/// The times of CPU workers with `threads` threads each, in the processes of `world`, on hosts with `cores` cores each.
 plan::StepTimes on_cores(const PlannedStep& step, int cores, int threads, const WorldShape& world) {
   const DeviceFigures figures = unit_figures();
   const OperatorEstimates estimates(figures, Precision::fp32);
@@ -186,14 +186,14 @@ plan::StepTimes on_cores(const PlannedStep& step, int cores, int threads, const 
 }
 
 TEST(StepTimes, WorkersShareCoresAsLongAsTheyCompute) {
-  // Two seconds of either take four; the rest is alone.
+  // The two seconds that both compute take four; the rest is computed alone.
   const auto times = on_cores(step_of({{2}, {1, 5}}, {}), 1, 1, WorldShape({2}));
   EXPECT_DOUBLE_EQ(times.ranks[0].compute_s, 4);
   EXPECT_DOUBLE_EQ(times.ranks[1].compute_s, 8);
   EXPECT_DOUBLE_EQ(times.step_s, 8);
-  // Three threads of each on four cores: they were measured on three.
+  // Each worker has three threads, on four cores in all; they were measured on three cores.
   EXPECT_DOUBLE_EQ(on_cores(step_of({{2}, {2}}, {}), 4, 3, WorldShape({2})).step_s, 2 * 6 / 4.0);
-  // What was measured had as many cores as there are, and not as many as it has threads.
+  // The measurement had as many cores as the machine, fewer than the worker has threads.
   EXPECT_DOUBLE_EQ(on_cores(step_of({{2}}, {}), 2, 8, WorldShape({1})).step_s, 2);
   EXPECT_DOUBLE_EQ(on_cores(step_of({{2}, {2}}, {}), 2, 8, WorldShape({2})).step_s, 4);
 }
@@ -207,22 +207,23 @@ TEST(StepTimes, AWorkerThatWaitsLeavesItsCoreToOthers) {
   step.ranks[0].calls = {message_of(CommKind::send, 0, 1, 1)};
   step.ranks[1].calls = {message_of(CommKind::receive, 1, 0, 1)};
   const auto times = on_cores(step, 1, 1, WorldShape({2}));
-  // One has computed for a second at half of the core when two have passed, and then waits for two of the other and for
-  // the message, which is five seconds under way; the other computes alone in the first two of these.
+  // After two seconds the first worker has computed for a second at half of the core. Then it waits for two seconds of
+  // the other's work and for the message, which takes five seconds. The other worker computes alone during the first
+  // two of these.
   EXPECT_DOUBLE_EQ(times.ranks[0].compute_s, 2 + 2 + 4);
   EXPECT_DOUBLE_EQ(times.ranks[0].exposed_comm_s, 5);
   EXPECT_DOUBLE_EQ(times.ranks[1].exposed_comm_s, 2 + 5);
-  // Its sender goes on once the message has arrived: two seconds of either take four.
+  // The sender continues once the message has arrived: the two seconds that both compute take four.
   EXPECT_DOUBLE_EQ(times.ranks[1].compute_s, 2 + 4 + 2);
 }
 
-/// What they do for calls is work of theirs, too.
+/// The cores' work for calls also counts when they are shared.
 TEST(StepTimes, CoresThatExchangeAreSharedToo) {
   const DeviceFigures figures = unit_figures();
   const OperatorEstimates estimates(figures, Precision::fp32);
   const plan::HostLinks hosts{.devices = 2, .link = {.bytes_per_s = 1}, .message_bytes_per_s = 4};
   CallTimes calls({.world = WorldShape({2, 2}), .devices = {}, .figures = figures, .hosts = hosts});
-  // Of a process either has 2 s to do for the bytes that go between the processes, one of them while it waits.
+  // Each process has 2 s of work for the bytes between the processes, and one of them does it while it waits.
   PlannedStep step = step_of({{1, 20}, {1, 1}}, {call_of(CommKind::all_reduce, 8, 1, 1, 4)});
   step.ranks[0].calls[0].awaited_after = 2;
   const auto times = plan::step_times({.step = step,
@@ -242,8 +243,8 @@ void expect_stretches(const std::vector<plan::Stretch>& got, const std::vector<s
 }
 
 TEST(StepTimes, TellWhenEachOperatorWaitAndCallWas) {
-  // Rank 0 starts the sum at 3 and hides 4 s of it; rank 1 comes at 5. Two rounds and 8 bytes take ten seconds from
-  // then.
+  // Rank 0 starts the sum at 3 and hides 4 s of it; rank 1 arrives at 5. From then, two rounds and 8 bytes take ten
+  // seconds.
   const auto times = times_of(step_of({{3, 4, 5}, {5, 4, 1}}, {call_of(CommKind::all_reduce, 8, 1, 2)}));
   expect_stretches(times.courses[0].operators, {{0, 3}, {3, 7}, {15, 20}});
   expect_stretches(times.courses[0].waits, {{7, 15}});
@@ -257,7 +258,7 @@ TEST(StepTimes, TellWhenEachOperatorWaitAndCallWas) {
   }
 }
 
-/// A million seconds and so little make a million seconds.
+/// In double precision a million seconds plus this time is a million seconds.
 TEST(StepTimes, OperatorsThatTakeNoTimeThatCountsArePlayedToo) {
   const auto times = times_of(step_of({{1, 1e-11}, {1e6, 1}}, {call_of(CommKind::all_reduce, 8, 1, 1)}));
   ASSERT_EQ(times.courses[0].operators.size(), 2U);
@@ -265,7 +266,7 @@ TEST(StepTimes, OperatorsThatTakeNoTimeThatCountsArePlayedToo) {
 }
 
 TEST(StepTimes, OperatorsLastLongerWhereCoresAreShared) {
-  // Of the first worker's second operator a second is computed beside the other worker, at half of the core.
+  // One of the second operator's three seconds is computed beside the other worker, at half of the core.
   const auto times = on_cores(step_of({{2, 3}, {3}}, {}), 1, 1, WorldShape({2}));
   expect_stretches(times.courses[0].operators, {{0, 4}, {4, 8}});
   expect_stretches(times.courses[1].operators, {{0, 6}});

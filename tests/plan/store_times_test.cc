@@ -1,4 +1,4 @@
-// The servers of a key-value store on paper: where they are, what goes over the links, and when weights come back.
+// A planned key-value store's servers: where they are, how many bytes cross the links, and when weights come back.
 #include "plan/store_times.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using plan::place_servers;
 using plan::StorePlaces;
 using plan::StoreTimes;
 
-/// 100 bytes a second, half a second on the way; hosts add up and copy at once.
+/// Links with 100 bytes per second and a latency of half a second; adding up and copying on hosts takes no time.
 constexpr HostLinks kLinks = {.link = {.latency_s = 0.5, .bytes_per_s = 100}};
 double at_once(double) { return 0; }
 double a_byte_a_millisecond(double bytes) { return bytes / 1000; }
@@ -47,17 +47,17 @@ TEST(StorePlaces, AreThoseOfTheLaunchScript) {
 }
 
 TEST(StoreTraffic, IsThatOfTheFullestLinks) {
-  // Two workers, each with a server of a key: what is pushed to one's own server takes no link.
+  // Two workers, each with a server of one key: a push to a worker's own server takes no link.
   const auto inside = plan::traffic_of(store_on({0, 1}), place_servers(WorldShape({1, 1}), 0, 0));
   EXPECT_EQ(inside.pushed, 800);
   EXPECT_EQ(inside.pulled, 800);
   EXPECT_EQ(inside.entering, 400 + 400) << "the other's push, and the other server's weights";
   EXPECT_EQ(inside.leaving, 800);
-  // Three workers and one server elsewhere.
+  // Three workers, and one server on another host.
   const auto apart = plan::traffic_of(store_on({0, 0}), place_servers(WorldShape({1, 1, 1}), 1, 1));
   EXPECT_EQ(apart.entering, 3 * 800);
   EXPECT_EQ(apart.leaving, 3 * 800);
-  // Of the tree of sums over 3 + 3 ranks a worker has two whole parts, and pushes both.
+  // Of the tree of sums over 3 + 3 ranks a worker has two whole subtrees, and pushes both.
   EXPECT_EQ(plan::traffic_of(store_on({0}), place_servers(WorldShape({3, 3}), 0, 0)).pushed, 2 * 400);
 }
 
@@ -90,7 +90,8 @@ TEST(StoreTimes, ServersWorkAtTheSameTime) {
     finish(times);
     return std::max(*times.pulled(0), *times.pulled(1));
   };
-  // Of one server's link 2 keys x 2 workers x 4 s each way, of two half as much; the way back goes on meanwhile.
+  // One server's link carries 2 keys x 2 workers x 4 s in each direction, two servers' links half as much; both
+  // directions overlap.
   EXPECT_DOUBLE_EQ(last_pull(store_on({0, 0}), 1), 16 + 0.5 + 8 + 0.5);
   EXPECT_DOUBLE_EQ(last_pull(store_on({0, 1}), 2), last_pull(store_on({0, 0}), 1) - 8);
 }
@@ -102,8 +103,8 @@ TEST(StoreTimes, AServerCopiesAddsUpAndUpdates) {
   StoreTimes times({.store = store, .places = places, .memory_s = a_byte_a_millisecond});
   times.push(0, 0);
   finish(times);
-  // The copy reads and writes 400 bytes; the sum of one reads and writes; an update reads the sum, and reads and writes
-  // weights and momentum.
+  // The copy reads and writes 400 bytes. A sum of one push reads and writes. An update reads the sum, and reads and
+  // writes weights and momentum.
   const double copy = 0.8, sum = 0.8, update = 2.0;
   EXPECT_DOUBLE_EQ(times.busiest_server_s(), sum + update);
   EXPECT_DOUBLE_EQ(*times.pulled(0), copy + sum + update + copy);
@@ -124,8 +125,8 @@ TEST(StoreTimes, AnUpdateOfAllWaitsForTheLastKey) {
   EXPECT_GT(*times.pulled(1), 100);
 }
 
-/// A worker of two that pushes 8 bytes over a link of a byte a second after its first operator, and waits for the
-/// weights after its second, of `seconds`.
+/// One of two workers pushes 8 bytes over a link of one byte per second after its first operator. It waits for the
+/// weights after its second operator, which takes `seconds`.
 plan::StepTimes step_of_worker(double seconds) {
   const plan::DeviceFigures figures = {
       .name = "unit", .fp32_flops = 2, .memory_bytes_per_s = 1e12, .inside = {}, .source = "a test"};

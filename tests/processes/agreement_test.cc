@@ -1,5 +1,5 @@
-// Processes that were not started alike train nothing: all end with 76 and one sentence, which names what differs and
-// both values.
+// Processes that were started differently train nothing. All exit with code 76 and one sentence, which names the
+// difference and both values.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -20,7 +20,8 @@ class AgreementTest : public JobTrainingTest {
     EXPECT_EQ(::gethostname(name.data(), name.size() - 1), 0);
     return name.data();
   }
-  /// "<what>: <one> on process 0 on host, <other> on process N on host; "
+  /// The part of the message that names a difference: "<what>: <one> on process 0 on host, <other> on process N on
+  /// host; ".
   static std::string difference(const std::string& what, const std::string& one, const std::string& other,
                                 size_t process) {
     return fmt::format("dptrain: {}: {} on process 0 on {}, {} on process {} on {}; ", what, one, host(), other,
@@ -38,7 +39,7 @@ class AgreementTest : public JobTrainingTest {
     EXPECT_EQ(fault["root"]["host"], host());
     EXPECT_FALSE(fault["ring"].empty());
   }
-  /// As on a host of its own: the same path leads to other files in each folder.
+  /// Runs as on a separate host: the same path leads to different files in each folder.
   Command on(const std::string& host) const {
     Command command = {"/usr/bin/env", "-C", (folder_.path() / host).string()};
     const Command training_there = training(
@@ -67,7 +68,7 @@ TEST_F(AgreementTest, OnTheNumberOfSamples) {
   expect_difference({on("a"), on("b")}, difference("training samples", "64", "65", 1));
 }
 
-/// One pixel of the training images, and one of the test images.
+/// The data differ in one pixel of the training images, and then in one of the test images.
 TEST_F(AgreementTest, OnEveryPixelOfTheData) {
   write_data("a");
   write_data("same");
@@ -92,12 +93,12 @@ TEST_F(AgreementTest, OnEveryPixelOfTheData) {
     }
     expect_unbegun_fault(run("job"), 76, job.processes[0].last_error().substr(std::string("dptrain: ").size()));
   }
-  // The next start is none of this one's.
+  // The next start has no part of the failed one.
   ASSERT_EQ(launched({on("a"), on("same")}).processes[0].exit, 0);
   EXPECT_FALSE(std::filesystem::exists(run("job") / "fault.json"));
 }
 
-/// A directory that has metrics is another run's, also where it was to be overwritten.
+/// A directory with metrics belongs to another run, even if the job was to overwrite it.
 TEST_F(AgreementTest, LeavesNothingInAnotherRunsDirectory) {
   Command own = training("job", "lenet_ddp_2cpu", 1, kLittleData);
   ASSERT_EQ(alone(own).exit, 0);
@@ -117,7 +118,7 @@ TEST_F(AgreementTest, LeavesNothingInAnotherRunsDirectory) {
   }
 }
 
-/// What the job was to go on with is its own: fault.json joins it, and nothing of it is lost.
+/// The run that the job was to resume is its own: fault.json is added to it, and nothing of it is lost.
 TEST_F(AgreementTest, LeavesItsRecordBesideWhatItWasToGoOnWith) {
   const Command own = training("job", "lenet_ddp_2cpu", 1, kLittleData);
   ASSERT_EQ(launched({own, own}).processes[0].exit, 0);
@@ -148,7 +149,7 @@ TEST_F(AgreementTest, OnTheBuild) {
   expect_difference({own, own, other}, difference("dptrain", built(own[0]), built(other[0]), 2));
 }
 
-/// Of one commit another compiler, or other flags, may end in other bits.
+/// Another compiler, or other flags, may give other bits for the same commit.
 TEST_F(AgreementTest, OnTheCompiler) {
   const Command own = training("job", "lenet_ddp_2cpu", 1, kLittleData);
   Command other = own;
@@ -158,7 +159,7 @@ TEST_F(AgreementTest, OnTheCompiler) {
   expect_difference({own, other}, difference("dptrain was built by", built_by, "another compiler", 1));
 }
 
-/// What they begin with, or go on from: the same path leads to another file on each host.
+/// Initial weights and checkpoints must agree: the same path leads to different files on each host.
 TEST_F(AgreementTest, OnTheWeights) {
   for (const std::string seed : {"1", "2"}) {
     Command settings = kLittleData;
@@ -186,7 +187,7 @@ TEST_F(AgreementTest, OnTheWeights) {
   }
 }
 
-/// Which processes train, and which serve.
+/// The processes must agree on which of them train and which serve.
 TEST_F(AgreementTest, OnTheServersOfAStore) {
   const auto with_servers = [this](int servers) {
     Command settings = kLittleData;

@@ -1,4 +1,4 @@
-// `dptrain bench comm` of several processes.
+// `dptrain bench comm` in several processes.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -24,7 +24,7 @@ class BenchJobTest : public JobTrainingTest {
     const Command each = bench("cpu:0", {"--mb", "1", "--repeats", "10000"});
     return {.processes = {each, each}, .folder = folder_.path(), .grace_s = 2};
   }
-  /// Until both have joined, as far as one can see.
+  /// Waits until both processes have joined, as far as a test can see.
   static void wait_until_begun(Launch& launch) {
     launch.launcher().wait_until([&] {
       const auto has_threads = [&](size_t process) {
@@ -54,7 +54,7 @@ TEST_F(BenchJobTest, MeasuresTheRanksOfAllProcesses) {
     EXPECT_GT(row["copy_s"], 0) << row;
     EXPECT_GT(row["sent_bytes"], 0) << row;
   }
-  // 2 (N - 1) / N of the buffer by each rank.
+  // Each rank sends 2 (N - 1) / N of the buffer.
   EXPECT_EQ(document["comm"][1]["sent_bytes"], 4 * document["comm"][1]["bytes"].get<int64_t>());
 }
 
@@ -65,7 +65,7 @@ TEST_F(BenchJobTest, OneOfManyProcessesSaysTheTable) {
   for (const size_t other : {1, 2}) EXPECT_EQ(job.processes[other].out, "");
 }
 
-/// What processes were measured to exchange takes the place of what a links file says of their cores.
+/// The measured exchange between processes replaces what a links file says of their cores.
 TEST_F(BenchJobTest, APlanIsMadeOfIt) {
   const Launched job = launch_processes(std::vector<Command>(2, bench("cpu:0", {"--mb", "0.0001,8", "--json"})));
   ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
@@ -114,12 +114,12 @@ TEST_F(BenchJobTest, ProcessesThatAreToMeasureOtherThingsAreToldSo) {
   }
 }
 
-/// Of which one alone would have room here.
+/// A single process would have enough memory here.
 TEST_F(BenchJobTest, TheMemoryOfAHostIsThatOfAllItsProcesses) {
   const int64_t mib = host_memory_bytes() >> 20, processes = 4;
   const std::string mb = std::to_string(std::min<int64_t>(4096, mib / 3));
   if (2 * processes * std::stoll(mb) <= mib) GTEST_SKIP() << "four times two buffers of 4 GiB fit this machine";
-  // mpirun ends the others of the first that has ended, which are to have said so by then.
+  // mpirun ends the others when the first process has ended; until then they must have printed their sentence.
   const std::vector<Command> all(processes, bench("cpu:0", {"--mb", mb}));
   const Launched job = Launch({.processes = all, .folder = folder_.path(), .grace_s = 3}).wait();
   for (const Finished& process : job.processes) {

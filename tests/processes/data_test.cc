@@ -1,5 +1,5 @@
-// What the processes of a job read of a data set that lies in uncompressed files, and that they train on it as on one
-// in memory.
+// The processes of a job read only their parts of a data set in uncompressed files, and train on it as on a data set in
+// memory.
 #include <algorithm>
 #include <array>
 
@@ -29,7 +29,7 @@ class JobDataTest : public JobTrainingTest {
     folder_.write("packed/" + name + ".gz", gzip(bytes));
   }
 
-  /// The summary of a training in four processes on the files of `dir`.
+  /// The summary of a run in four processes on the files of `dir`.
   json trained(const std::string& name, const std::filesystem::path& dir, const std::string& partition,
                const Command& more = {}) const {
     Command settings = {"--set", "steps=30",
@@ -54,14 +54,14 @@ TEST_F(JobDataTest, AProcessReadsItsPartOfUncompressedFilesAlone) {
   const json first = trained("first", plain_, "by_process"), second = trained("second", plain_, "by_process");
   EXPECT_EQ(first["weights_hash"], packed["weights_hash"]);
   EXPECT_EQ(second["weights_hash"], packed["weights_hash"]);
-  // All of the test files at most, a quarter of the others, its ends in blocks, and all labels.
+  // At most all of the test files, a quarter of the training images rounded up to blocks, and all labels.
   const int64_t part = kPixelBytes / 4 + kTestBytes + 4 * 4096 + kImages + kTestImages;
   for (const size_t process : {0u, 1u, 2u, 3u}) {
     EXPECT_GE(of_dataset(packed, process, "held_bytes"), kPixelBytes) << "gzip is unpacked whole";
     EXPECT_LE(of_dataset(second, process, "held_bytes"), 4 * (kImages + kTestImages)) << "labels alone";
     EXPECT_LE(of_dataset(second, process, "read_bytes"), part) << process;
     EXPECT_GE(of_dataset(second, process, "read_bytes"), kPixelBytes / 4) << process;
-    // One process has read all for the digests when none was kept.
+    // If no digests were stored, one process has read everything to compute them.
     if (process > 0) {
       EXPECT_LE(of_dataset(first, process, "read_bytes"), part) << process;
     }
@@ -69,7 +69,7 @@ TEST_F(JobDataTest, AProcessReadsItsPartOfUncompressedFilesAlone) {
   EXPECT_GE(of_dataset(first, 0, "read_bytes"), kPixelBytes + kTestBytes);
 }
 
-/// Of 12 shards four ranks have 4, 4, 2 and 2: a process's part of the data is as large as its part of a batch.
+/// Of 12 shards four ranks have 4, 4, 2 and 2. A process's part of the data is as large as its part of a batch.
 TEST_F(JobDataTest, AProcessOfFewerShardsReadsFewerImages) {
   wait_until_settled(plain_ / "t10k-images-idx3-ubyte");
   const Command shards = {"--set", "shards=12", "--set", "batch_size=60"};

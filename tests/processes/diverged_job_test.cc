@@ -1,4 +1,5 @@
-// A process whose weights, or losses, go wrong by themselves ends all with 79 and the same sentence, which names it.
+// A process whose weights or losses go wrong ends all processes with exit code 79 and the same sentence, which names
+// it.
 #include <unistd.h>
 
 #include <array>
@@ -16,7 +17,7 @@ std::string host_name() {
 
 class DivergedJobTest : public JobTrainingTest {
  protected:
-  /// Five steps an epoch by processes with so many devices, in which a weight goes wrong.
+  /// Trains in processes with these numbers of devices, five steps per epoch, with a weight that goes wrong.
   Launched trained(const std::string& fault, const std::vector<int>& devices, const Command& more) const {
     Command settings = {"--set", "epochs=2",          "--set", "batch_size=64",
                         "--set", "dataset.limit=320", "--set", "dataset.test_limit=200"};
@@ -28,7 +29,7 @@ class DivergedJobTest : public JobTrainingTest {
     }
     return launch_processes(processes);
   }
-  /// The one that all have ended with.
+  /// The sentence with which all processes have ended.
   static std::string common_sentence(const Launched& job) {
     const std::vector<std::string> sentences = last_sentences(job, 79);
     for (const std::string& sentence : sentences) EXPECT_EQ(sentence, sentences[0]);
@@ -43,7 +44,7 @@ class DivergedJobTest : public JobTrainingTest {
 
 struct Flipped {
   std::string name;
-  std::vector<int> devices;  ///< of each process
+  std::vector<int> devices;  ///< for each process
   Command settings = {};
   int rank = 1;
   int64_t step = 7;
@@ -78,12 +79,12 @@ INSTANTIATE_TEST_SUITE_P(
     Ways, FlippedBitTest,
     ::testing::Values(Flipped{"ddp", {1, 1}}, Flipped{.name = "uneven", .devices = {1, 2}, .settings = {}, .rank = 2},
                       Flipped{"next_forward", {1, 1}, strategy("{name: ddp, overlap: next_forward}")},
-                      // The second process's first device is the one that keeps weights.
+                      // The second process's first device is the one that holds weights.
                       Flipped{.name = "inside",
                               .devices = {2, 2},
                               .settings = strategy("{name: ddp, inside: data_parallel}"),
                               .rank = 2},
-                      // What is pulled is wrong until the next step pulls anew.
+                      // The pulled weights are wrong until the next step pulls again.
                       Flipped{.name = "dist_sync",
                               .devices = {1, 1},
                               .settings = strategy("{name: kvstore, type: dist_sync}"),
@@ -106,7 +107,7 @@ TEST_F(DivergedJobTest, ATrainingGoesOnFromBeforeTheBitFlipped) {
   EXPECT_FALSE(std::filesystem::exists(run("job") / "fault.json"));
 }
 
-/// Whichever process sees it first.
+/// The sentence is the same, whichever process sees the loss first.
 TEST_F(DivergedJobTest, ALossThatIsNotFiniteIsSaidToBeOfItsRank) {
   for (const Command& more : {Command{}, {"--set", "log_steps=true"}, strategy("{name: kvstore, type: dist_sync}")}) {
     Command settings = more;

@@ -1,4 +1,4 @@
-// How long it takes, on a machine that does nothing else, until all others of a lost process have ended.
+// How long it takes, on an otherwise idle machine, until all others of a lost process have ended.
 #include <algorithm>
 
 #include "processes/watched_training.h"
@@ -6,10 +6,10 @@
 namespace dptrain::testing {
 namespace {
 
-/// Times what it runs, so nothing else may run beside it.
+/// These tests time what they run, so nothing else may run at the same time.
 class LongWatchdogTest : public WatchdogTest {
  protected:
-  /// From a signal to one of two processes until the other one has ended.
+  /// Seconds from a signal to one of two processes until the other one has ended.
   double seconds_until_ended(int signal) const {
     std::filesystem::remove_all(run("run"));
     Launch launch(job(/*grace_s=*/1));

@@ -1,5 +1,5 @@
-// scripts/launch.sh over two "hosts" of which one is another one than it should be: it returns what the run says,
-// leaves fault.json, and nothing keeps running.
+// scripts/launch.sh over two "hosts", one of which is faulty: the script returns the run's exit code, the run leaves
+// fault.json, and nothing keeps running.
 #include <fmt/format.h>
 
 #include <thread>
@@ -10,7 +10,7 @@
 namespace dptrain::testing {
 namespace {
 
-/// What mpirun runs on another host goes on for twice the grace time, which is 5 s here or less.
+/// mpirun's daemon on another host goes on for twice the grace time, which is at most 5 s here.
 constexpr double kIdle_s = 2 * 5 + 2 * kSlack_s;
 
 class HostsFaultsTest : public LaunchedTrainingTest {
@@ -22,7 +22,7 @@ class HostsFaultsTest : public LaunchedTrainingTest {
     if (!hosts_->absence().empty()) GTEST_SKIP() << hosts_->absence();
   }
 
-  /// With a grace time that a test can wait for.
+  /// The script with a grace time that is short enough for a test.
   ProcessOptions over_hosts(const Command& more = {}, const std::string& steps = "200") const {
     Command options = {"-H", "10.77.0.1,10.77.0.2", "--agent", hosts_->agent(), "--grace", "1"};
     options.insert(options.end(), more.begin(), more.end());
@@ -31,7 +31,7 @@ class HostsFaultsTest : public LaunchedTrainingTest {
   std::string who(size_t process) const {
     return fmt::format("process {} (host host{}, pid {}, rank {})", process, process + 1, pid(process), process);
   }
-  /// The job has ended with 75 and everywhere with the same record, of the second process; nothing of it is left.
+  /// Expects the job to have exited with code 75, with a record of the second process, and to have left no process.
   json expect_lost_job(const Finished& finished, const std::string& cause) const {
     EXPECT_EQ(finished.exit, 75) << finished.err;
     json fault = json::parse(text_of(run("run") / "fault.json"), nullptr, false);
@@ -42,7 +42,8 @@ class HostsFaultsTest : public LaunchedTrainingTest {
     EXPECT_EQ(fault["exit"], 75);
     const auto told = fault["root"]["cause"].get<std::string>();
     EXPECT_TRUE(told.starts_with(cause)) << told;
-    // By the process itself, and by the script, which is all that is shown where mpirun can't show the other.
+    // Both the process and the script print the cause. If mpirun can no longer show the process's line, only the
+    // script's appears.
     EXPECT_NE(finished.err.find(": " + told), std::string::npos) << finished.err;
     EXPECT_TRUE(finished.last_error().starts_with("launch: ended with 75: ")) << finished.err;
     hosts_->wait_until_idle(kIdle_s);
@@ -70,7 +71,7 @@ TEST_F(HostsFaultsTest, AnotherConfigurationOnOneHost) {
   hosts_->wait_until_idle(kIdle_s);
 }
 
-/// All say it, also those whose host has the files.
+/// All processes report it, even on the host that has the files.
 TEST_F(HostsFaultsTest, FilesThatOneHostLacksAreToldOfWithItsName) {
   const std::string folder = source_file("datasets/mnist-10k");
   ASSERT_TRUE(std::filesystem::is_directory(folder));
@@ -99,7 +100,7 @@ TEST_F(HostsFaultsTest, AProcessThatNeverStartsOnOneHost) {
   hosts_->wait_until_idle(kIdle_s);
 }
 
-/// Who is there instead leaves the record.
+/// The process that has started writes the record instead.
 TEST_F(HostsFaultsTest, AFirstProcessThatNeverStarts) {
   before_ = "[[ $(hostname) != host1 ]] || exec sleep 100\n";
   ::setenv("DPTRAIN_JOIN_TIMEOUT", "2", 1);
@@ -115,20 +116,21 @@ TEST_F(HostsFaultsTest, AFirstProcessThatNeverStarts) {
   hosts_->wait_until_idle(kIdle_s);
 }
 
-/// Once all have said that they are done nothing is lost with one that dies, and nobody waits for it for long.
+/// Once all processes have said that they are done, a process that dies is no loss, and the others wait for it only
+/// briefly.
 TEST_F(HostsFaultsTest, ADeathAtTheVeryEndHoldsNobody) {
   LaunchOptions options = hosts_->launch_options(programs(2, "40"), folder_.path());
   options.grace_s = 20;
   Launch launch(options);
   launch.launcher().wait_until([this] { return std::filesystem::exists(run("run") / "summary.json"); });
-  // They say it a few milliseconds later.
+  // The processes say that they are done a few milliseconds later.
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const std::string victim = name(launch, 1, "host2");
   ::kill(launch.pid(1), SIGKILL);
-  launch.wait_for_ends({0}, 3 + 10 + kSlack_s);  // to take what it is told last, and to come to the end
-  launch.launcher().signal(SIGKILL);             // which sleeps for twice the grace time
+  launch.wait_for_ends({0}, 3 + 10 + kSlack_s);  // for the last messages, and for the end of the job
+  launch.launcher().signal(SIGKILL);             // it sleeps for twice the grace time
   const Finished first = launch.wait().processes[0];
-  // Before they have said it it is a death as any other.
+  // Before the processes have said that they are done, it is a death like any other.
   if (first.exit == 75) {
     EXPECT_NE(first.err.find(victim), std::string::npos) << first.err;
   } else {
@@ -150,7 +152,7 @@ TEST_F(HostsFaultsTest, AStoppedProcess) {
   expect_lost_job(finished, who(1) + " was silent for ");
 }
 
-/// mpirun would wait for the host, and is killed.
+/// mpirun would wait for the host, so the script kills it.
 TEST_F(HostsFaultsTest, AHostThatIsCutOff) {
   Process process(over_hosts({}, "1000000"));
   wait_until_trained(process);
@@ -163,7 +165,7 @@ TEST_F(HostsFaultsTest, AHostThatIsCutOff) {
   expect_lost_job(finished, who(1) + " was silent for ");
 }
 
-/// What mpirun runs on a host has died, and with it the host's processes.
+/// mpirun's daemon on one host dies, and the host's processes with it.
 TEST_F(HostsFaultsTest, ALauncherThatDiesOnOneHost) {
   Process process(over_hosts({}, "1000000"));
   wait_until_trained(process);
@@ -173,7 +175,7 @@ TEST_F(HostsFaultsTest, ALauncherThatDiesOnOneHost) {
   };
   const pid_t daemon = parent(pid(1));
   ASSERT_NE(text_of(fmt::format("/proc/{}/cmdline", daemon)).find("orted"), std::string::npos);
-  // mpirun would ask the other host to stop, and be heard before or after the watch.
+  // mpirun would ask the other host to stop; its message could arrive before or after the watch notices.
   ::kill(parent(pid(0)), SIGSTOP);
   const auto begun = Clock::now();
   ::kill(daemon, SIGKILL);
@@ -194,7 +196,7 @@ TEST_F(HostsFaultsTest, ARestartGoesOnToTheBitsOfAnUninterruptedRun) {
   expect_bits_of_one_process();
 }
 
-/// A folder that all hosts see, with the servers in turn on them.
+/// All hosts see the folder; the servers are spread over the hosts in turn.
 TEST_F(HostsFaultsTest, ServersWorkInTheFolderThatWasCopied) {
   const std::string absence = absent_of_hosts(std::filesystem::exists("/usr/bin/rsync") ? "" : "there is no rsync");
   if (!absence.empty()) GTEST_SKIP() << absence;
@@ -211,12 +213,12 @@ TEST_F(HostsFaultsTest, ServersWorkInTheFolderThatWasCopied) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "here"));
   const json summary = json::parse(text_of(std::filesystem::path(folder) / "here" / "summary.json"));
   EXPECT_EQ(summary["steps"], 40);
-  // Two that train, the scheduler, and two servers.
+  // Two processes that train, the scheduler, and two servers.
   for (const int process : {0, 1, 2, 3, 4})
     EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(folder) / fmt::format("pid.{}", process))) << process;
 }
 
-/// Two that train, the scheduler on the first host, and a server on each.
+/// Two processes that train, the scheduler on the first host, and a server on each host.
 class HostsStoreFaultsTest : public HostsFaultsTest {
  protected:
   ProcessOptions with_servers(int grace_s, const std::string& type = "dist_sync") const {
@@ -229,7 +231,8 @@ class HostsStoreFaultsTest : public HostsFaultsTest {
 };
 
 TEST_F(HostsStoreFaultsTest, AServerThatIsKilledOnAnotherHost) {
-  // Those of the other host know 3 s after its connections end, and mpirun is to kill nobody before.
+  // Processes on the other host know of the death 3 s after their connections end, and mpirun must not kill them
+  // before.
   Process process(with_servers(/*grace_s=*/5));
   wait_until_trained(process);
   const auto begun = Clock::now();
@@ -239,7 +242,7 @@ TEST_F(HostsStoreFaultsTest, AServerThatIsKilledOnAnotherHost) {
   expect_lost_job(finished, fmt::format("process 3 (host host2, pid {}, server 0) has died", pid(3)));
 }
 
-/// Also where the others would go on without it.
+/// The job also ends where the other workers could go on without the killed one.
 TEST_F(HostsStoreFaultsTest, AWorkerThatIsKilledOnAnotherHost) {
   for (const char* type : {"dist_sync", "dist_async"}) {
     SCOPED_TRACE(type);
@@ -254,7 +257,7 @@ TEST_F(HostsStoreFaultsTest, AWorkerThatIsKilledOnAnotherHost) {
   }
 }
 
-/// It holds nothing, and the workers hear of it over the network alone on one of the hosts.
+/// The scheduler holds no weights. On one of the hosts the workers learn of its death over the network alone.
 TEST_F(HostsStoreFaultsTest, ASchedulerThatIsKilled) {
   Process process(with_servers(/*grace_s=*/5, "dist_async"));
   wait_until_trained(process);
@@ -276,7 +279,7 @@ TEST_F(HostsStoreFaultsTest, AServerThatIsStoppedOnAnotherHost) {
 }
 
 TEST_F(HostsStoreFaultsTest, AHostWithAServerThatIsCutOff) {
-  // What mpirun runs there waits for that twice, for one process after the other.
+  // mpirun's daemon there waits for the grace time twice, for one process after the other.
   Process process(with_servers(/*grace_s=*/1));
   wait_until_trained(process);
   const auto begun = Clock::now();
@@ -285,19 +288,19 @@ TEST_F(HostsStoreFaultsTest, AHostWithAServerThatIsCutOff) {
   EXPECT_LT(seconds_since(begun), 12 + kSlack_s);
   for (size_t i = 0; i < 5; ++i) EXPECT_FALSE(is_running(pid(i))) << i;
   hosts_->set_link(2, true);
-  // Of the host's two, the one that was heard of last before the other.
+  // Of the host's two processes, the record names the one that was silent first.
   const json fault = expect_lost_job(finished, "process ");
   EXPECT_EQ(fault["root"]["host"], "host2") << fault;
   EXPECT_NE(fault["root"]["cause"].get<std::string>().find(" was silent for "), std::string::npos) << fault;
 }
 
-/// On one machine: where a server is lost the job begins again with all its kinds of processes.
+/// On one machine: when a server is lost, the job starts again with all its kinds of processes.
 TEST_F(LaunchedTrainingTest, ServersAreStartedAgainWithTheOthers) {
   Command training = program("run", 1, "200");
   training.insert(training.end(), {"--set", "strategy={name: kvstore, type: dist_sync}"});
   Process process(script({"-n", "2", "-s", "1", "--grace", "1", "--max-restarts", "1"}, {}, training));
   wait_until_trained(process);
-  // Behind the workers, 0 and 1, and the scheduler.
+  // Process 3 is a server: 0 and 1 are workers, and 2 is the scheduler.
   kill_process(3);
   const Finished finished = process.wait();
   EXPECT_EQ(finished.exit, 0) << finished.err;

@@ -1,4 +1,4 @@
-// Jobs over several hosts: network namespaces of this machine, which mpirun reaches by a stand-in for ssh.
+// Jobs over several hosts: network namespaces of this machine, which mpirun reaches by a replacement for ssh.
 #include "support/hosts.h"
 
 namespace dptrain::testing {
@@ -26,7 +26,7 @@ TEST_F(HostsTest, MessagesCrossTheNetworkAsTheyWereSent) {
   for (const Finished& process : run(hosts, 2, "messages").processes) EXPECT_EQ(process.out, "carried\n");
 }
 
-/// As heartbeats do.
+/// Heartbeats are such short messages.
 TEST_F(HostsTest, ShortMessagesPassLongOnesOnASlowNetwork) {
   DPTRAIN_NEEDS_MPI();
   const Hosts hosts(2);

@@ -1,4 +1,4 @@
-// LeNet learns real digits on several "hosts", in the bits of one process.
+// LeNet learns real digits on several "hosts", with weights bit-identical to one process's.
 #include <fmt/format.h>
 
 #include "processes/job_training.h"
@@ -15,7 +15,7 @@ class HostsTrainingTest : public JobTrainingTest {
     return Launch(options).wait();
   }
 
-  /// Two workers of two devices and two servers, started by launch.sh.
+  /// Trains with two workers of two devices each and two servers, started by launch.sh.
   void learn_by_servers(const Hosts& hosts, const std::string& type, int epochs) const {
     Command command = hosts.on(1);
     const auto add = [&command](const Command& more) { command.insert(command.end(), more.begin(), more.end()); };
@@ -35,7 +35,7 @@ class HostsTrainingTest : public JobTrainingTest {
   }
 };
 
-/// Real digits, on two hosts with two workers each: in the bits of one process with four.
+/// Two hosts with two CPU workers each give bit-identical weights to one process with four, on real digits.
 TEST_F(HostsTrainingTest, TwoHostsOfTwoWorkersLearnAsFourWorkersDo) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
@@ -68,7 +68,7 @@ TEST_F(HostsTrainingTest, AReplicaMayLieOnTwoHosts) {
   EXPECT_EQ(last_epoch(run("job"))["weights_hash"], last_epoch(run("one"))["weights_hash"]);
 }
 
-/// Each host shares out its samples over its devices, gathers their outputs and updates on the first one.
+/// Each host splits its samples over its devices, gathers their outputs and updates on its first device.
 TEST_F(HostsTrainingTest, DataParallelInsideHostsEndsAsDdpOverAllDevices) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
@@ -81,8 +81,8 @@ TEST_F(HostsTrainingTest, DataParallelInsideHostsEndsAsDdpOverAllDevices) {
   EXPECT_EQ(got["devices"][2]["host"], "host2");
 }
 
-/// What MXNet's tutorial of distributed training does: two workers, two servers and the scheduler.
-/// A store that waits for all adds up and updates as ddp does, of the same samples.
+/// The setup of MXNet's tutorial on distributed training: two workers, two servers and the scheduler. A synchronous
+/// store adds up and updates as ddp does with the same samples.
 TEST_F(HostsTrainingTest, WorkersLearnByServersOnTheirHosts) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
@@ -94,7 +94,7 @@ TEST_F(HostsTrainingTest, WorkersLearnByServersOnTheirHosts) {
   EXPECT_EQ(last_epoch(run("dist_sync"))["weights_hash"], last_epoch(run("ddp"))["weights_hash"]);
 }
 
-/// What waits for nobody learns differently each time: the more epochs, the surer.
+/// An asynchronous store learns differently each time; more epochs make the result more certain.
 TEST_F(HostsTrainingTest, WorkersThatWaitForNobodyLearnByServersOnTheirHosts) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();

@@ -1,5 +1,5 @@
-// A process of a job, for job_test.cc: does what its first argument says and ends like the program itself does, with an
-// error's code and sentence.
+// A process of a job, for job_test.cc. It does what its first argument says and ends like the program itself, with an
+// error's exit code and sentence.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// Other bytes for every message.
+/// Bytes that differ from message to message.
 Bytes pattern(size_t size, int message) {
   Bytes bytes(size);
   for (size_t i = 0; i < size; ++i)
@@ -49,7 +49,7 @@ void expect_received(WireMessage& message, const Bytes& got, const Bytes& expect
   DPTRAIN_CHECK(std::equal(expected.begin(), expected.end(), got.begin()), "{}: other bytes came", what);
 }
 
-/// Every process sends to every one, itself too, and receives from every one, all at once.
+/// Every process sends to every process, itself included, and receives from every process, all at once.
 void exchange(ProcessWire& wire, size_t size, size_t room) {
   const int n = wire.processes(), own = wire.process();
   std::vector<std::unique_ptr<WireMessage>> messages;
@@ -67,8 +67,8 @@ void exchange(ProcessWire& wire, size_t size, size_t room) {
   for (auto& message : messages) wait(*message);
 }
 
-/// Four messages from the process before, of two tags and two wires: each receive gets its own, whatever the order of
-/// the others.
+/// The process before sends four messages with two tags over two wires. Each receive must get its own message, in any
+/// order.
 void tell_apart(ProcessWire& a, ProcessWire& b) {
   const int n = a.processes(), to = (a.process() + 1) % n, from = (a.process() + n - 1) % n;
   const int tag = a.largest_tag();
@@ -101,8 +101,8 @@ void messages(Job& job) {
   fmt::print("carried\n");
 }
 
-/// While long messages fill the network both ways, as ranks send them, short ones of another wire and thread go to and
-/// fro.
+/// While ranks' long messages fill the network in both directions, another thread exchanges short ones over another
+/// wire.
 void pass(Job& job) {
   constexpr int kMessages = 12;
   ProcessExchange exchange(job.make_wire());
@@ -146,7 +146,7 @@ void pass(Job& job) {
   fmt::print("{} {}\n", all_s, longest_s);
 }
 
-/// Who is in the job, as this process has heard.
+/// Prints who is in the job, as this process knows it.
 void list(Job& job) {
   fmt::print("own {} {}\n", job.process(), ::getpid());
   for (const JobProcess& process : job.all()) fmt::print("{} {}\n", process.host, process.pid);
@@ -163,7 +163,7 @@ void too_long(Job& job) {
   }
 }
 
-/// Process 1 comes to the end of the job later, and says so before it does.
+/// Process 1 reaches the end of the job later, and prints a line before.
 void late(Job& job) {
   if (job.process() == 1) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -173,13 +173,13 @@ void late(Job& job) {
   if (job.process() == 0) fmt::print("{}\n", std::ifstream("came").good() ? "after" : "before");
 }
 
-/// Process 1 never comes to the end of the job.
+/// Process 1 never reaches the end of the job.
 void never(Job& job) {
   if (job.process() == 1) std::this_thread::sleep_for(std::chrono::seconds(60));
   job.finish(0.3);
 }
 
-/// Ends with messages under way, which nobody will ever answer.
+/// Ends with pending messages that no process will ever answer.
 void give_up(Job& job) {
   const auto wire = job.make_wire();
   Bytes room(3'000'000);

@@ -1,4 +1,4 @@
-// The processes of a job: what they tell each other, and how each of them ends.
+// The processes of a job: what they send each other, and how each ends.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@ constexpr int kLargestPartBytes = 1 << 30;
 
 class JobTest : public ::testing::Test {
  protected:
-  /// tests/processes/job_program.cc.
+  /// The command for tests/processes/job_program.cc.
   static Command act(const std::string& what, double timeout_s = 30, int largest_part_bytes = kLargestPartBytes) {
     return {built_file("job_program"), what, std::to_string(timeout_s), std::to_string(largest_part_bytes)};
   }
@@ -99,7 +99,7 @@ TEST_F(JobTest, HowLongProcessesWaitToJoinIsSaidByAVariable) {
   expect_sentence(started("soon").processes[0], 64, {"DPTRAIN_JOIN_TIMEOUT", "'soon'"});
 }
 
-/// Of three processes of dptrain those in `missing` never come to join the job.
+/// Of three processes of dptrain, those in `missing` never join the job.
 class MissingProcessTest : public JobTrainingTest, public ::testing::WithParamInterface<std::vector<size_t>> {};
 
 TEST_P(MissingProcessTest, IsNamedByAllThatAreThere) {
@@ -142,7 +142,7 @@ TEST_F(JobTest, TheEndNamesTheProcessThatDoesNotCome) {
   DPTRAIN_NEEDS_MPI();
   const Launched launched = run(3, act("never"));
   EXPECT_EQ(launched.launcher.exit, 75);
-  // Which of them says so first is chance; the launcher then ends the others.
+  // Any process may be the first to report it; the launcher then ends the others.
   const auto said = std::ranges::find(launched.processes, 75, &Finished::exit);
   ASSERT_NE(said, launched.processes.end());
   const bool first = said == launched.processes.begin();

@@ -6,7 +6,7 @@
 namespace dptrain::testing {
 namespace {
 
-/// Two processes of dptrain that join a job whose third one never comes.
+/// Two processes of dptrain join a job, and its third process never comes.
 class JoiningTest : public WatchdogTest {
  protected:
   LaunchOptions job() const {
@@ -14,11 +14,11 @@ class JoiningTest : public WatchdogTest {
     options.processes = programs();
     options.processes.push_back({"/bin/sleep", "100"});
     options.folder = folder_.path();
-    // Long enough that nobody ends by Open MPI's signals.
+    // Long enough that no process is ended by Open MPI's signals.
     options.grace_s = 10;
     return options;
   }
-  /// Until both have come to where they join, and left their marks (comm/join_marks.h).
+  /// Waits until both processes have started to join, and have left their marks (comm/join_marks.h).
   static void wait_until_joining(Launch& launch) {
     for (const size_t process : {0u, 1u})
       launch.launcher().wait_until([&] {
@@ -26,7 +26,7 @@ class JoiningTest : public WatchdogTest {
         return !folder.empty() && !text_of(fmt::format("{}/dptrain-joins-{}", folder, process)).empty();
       });
   }
-  /// mpirun would wait for the third one.
+  /// Lets both processes end by themselves; mpirun would go on waiting for the third.
   static Launched left_to_end(Launch& launch) {
     for (size_t process = 0; process < 3; ++process)
       if (!launch.has_ended(process)) ::kill(launch.pid(process), SIGKILL);
@@ -62,11 +62,11 @@ TEST_F(JoiningTest, AProcessThatIsKilledEndsTheOtherAndLeavesItsRecord) {
   EXPECT_EQ(fault["root"]["pid"], killed);
 }
 
-/// As of one that is killed while the system still loads it: it has told nobody yet that it is there.
+/// Such a process may be killed while the system still loads it, before the others know of it.
 TEST_F(JoiningTest, AProcessThatIsKilledBeforeItHasDoneAnythingEndsTheOthers) {
   Launch launch(job());
   wait_until_joining(launch);
-  // What mpirun has started is a script, which ends with its program.
+  // mpirun has started a script, which ends with its program.
   const pid_t killed = parent_of(launch.pid(2));
   ::kill(launch.pid(2), SIGKILL);
   launch.wait_for_ends({0, 1}, kDeath_s);
@@ -80,7 +80,7 @@ TEST_F(JoiningTest, AProcessThatIsKilledBeforeItHasDoneAnythingEndsTheOthers) {
   EXPECT_EQ(expect_unbegun_fault(run("run"), 75, sentence)["root"]["pid"], killed);
 }
 
-/// Before the others could see it.
+/// The process dies before the others could see it.
 TEST_F(JoiningTest, AProcessThatHasDiedBeforeTheOthersBeganEndsThem) {
   LaunchOptions options = job();
   for (const size_t process : {0u, 1u}) {
@@ -99,7 +99,7 @@ TEST_F(JoiningTest, AProcessThatHasDiedBeforeTheOthersBeganEndsThem) {
       fmt::format("of the 3 processes on host {} one has died before all processes had joined the job", host_name()));
 }
 
-/// What it says is the cause, and not that it is gone.
+/// The cause that is reported is the process's own sentence, and not its disappearance.
 TEST_F(JoiningTest, AProcessThatEndsByItselfHasNotDied) {
   LaunchOptions options = job();
   options.processes[2] = {dptrain_binary(), "--confg", "lenet_1cpu"};
@@ -117,13 +117,14 @@ TEST_F(JoiningTest, TheLaunchersDeathEndsAll) {
   launch.launcher().signal(SIGKILL);
   launch.wait_for_ends({0, 1}, kDeath_s);
   for (const Finished& ended : launch.wait().processes) {
-    if (ended.err.empty()) continue;  // the third one
+    if (ended.err.empty()) continue;  // this is the third process
     EXPECT_EQ(ended.exit, 75) << ended.err;
     EXPECT_NE(ended.last_error().find("the launcher of the job on host "), std::string::npos) << ended.err;
   }
 }
 
-/// As where it is killed while it starts the job: whoever comes after that has no launcher to see dying.
+/// The launcher may be killed while it starts the job. A process that begins later has no launcher that it could see
+/// die.
 TEST_F(JoiningTest, AProcessThatBeginsAfterItsLaunchersDeathEndsAtOnce) {
   LaunchOptions options = job();
   folder_.write("late", "while [[ ! -e go ]]; do sleep 0.05; done; exec \"$@\"\n");
@@ -153,7 +154,7 @@ TEST_F(JoiningTest, ASignalEndsIt) {
   EXPECT_EQ(left_to_end(launch).processes[0].exit, 143);
 }
 
-/// As a host that is busy, or a script that copies data before it begins.
+/// The host may be busy, or a script may first copy data.
 TEST_F(JoiningTest, AProcessThatComesLateTrainsWithTheOthers) {
   LaunchOptions options;
   options.processes = programs(2, "20");

@@ -1,5 +1,5 @@
-// A process is killed while a job starts, evaluates, writes a checkpoint or ends: the other one ends in time and says
-// so, whatever it is at, and nothing is left running.
+// A process is killed while a job starts, evaluates, writes a checkpoint or ends. Whatever the other process is doing,
+// it ends in time and reports the death, and nothing is left running.
 #include "processes/slow_disk.h"
 #include "processes/watched_training.h"
 
@@ -14,7 +14,7 @@ bool has_open(pid_t pid, const std::filesystem::path& file) {
   return false;
 }
 
-/// Whether a file or folder whose name has this in it is there.
+/// Whether the folder has an entry whose name contains this text.
 bool has_entry(const std::filesystem::path& folder, const std::string& part_of_name) {
   std::error_code absent;
   for (const auto& entry : std::filesystem::directory_iterator(folder, absent))
@@ -22,7 +22,7 @@ bool has_entry(const std::filesystem::path& folder, const std::string& part_of_n
   return false;
 }
 
-/// The parameter: which of two processes is killed. The first one writes.
+/// The parameter says which of two processes is killed. The first one writes the run's files.
 class KilledJobTest : public WatchdogTest, public ::testing::WithParamInterface<size_t> {
  protected:
   void SetUp() override {
@@ -36,13 +36,13 @@ class KilledJobTest : public WatchdogTest, public ::testing::WithParamInterface<
     options.grace_s = 2;
     return options;
   }
-  /// Five steps, a checkpoint, and an evaluation that takes a while.
+  /// A job of five steps, a checkpoint, and an evaluation that takes a while.
   LaunchOptions evaluating_job() const {
     return job_with({"--set", "epochs=1", "--set", "dataset.limit=320", "--set", "dataset.test_limit=10000"});
   }
   std::filesystem::path checkpoint() const { return run("run") / "checkpoints" / "step-000005"; }
 
-  /// Kills the process, as soon as `is_there`.
+  /// Kills the process as soon as `is_there` holds, and expects the other one to end in time.
   void expect_end(Launch& launch, const std::function<bool()>& is_there) const {
     const size_t killed = GetParam(), survivor = 1 - killed;
     launch.launcher().wait_until(is_there);
@@ -65,7 +65,7 @@ TEST_P(KilledJobTest, WhileItStarts) {
   disk_.slow(/*sync_s=*/0, /*read_s=*/5);
   Launch launch(
       job_with({"--set", "epochs=1", "--set", "dataset={name: mnist, dir: " + folder_.path().string() + "}"}));
-  // The first process reads the data, the second waits for that.
+  // The first process reads the data while the second waits for it.
   const auto images = folder_.path() / "train-images-idx3-ubyte";
   expect_end(launch, [&] { return has_open(launch.pid(0), images); });
   EXPECT_TRUE(has_entry(run("run"), "fault")) << "of who lives, whichever of them that is";

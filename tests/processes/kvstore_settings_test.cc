@@ -1,4 +1,4 @@
-// What else a configuration asks for goes with servers of their own as it does without them.
+// Other settings of a configuration work with separate servers as they do without.
 
 #include "processes/job_training.h"
 
@@ -23,7 +23,7 @@ class StoreSettingsTest : public JobTrainingTest {
   }
 };
 
-/// And know the groups of parameters, which are told with the keys.
+/// The servers also know the parameter groups, which they receive with the keys.
 TEST_F(StoreSettingsTest, TwoServersClipByTheNormOfAllGradients) {
   const Command clip = {
       "--set", "clip_norm=0.05", "--set",
@@ -46,14 +46,14 @@ TEST_F(StoreSettingsTest, TwoServersGoByTheNormsOfWholeLayers) {
   EXPECT_EQ(stored["test"]["loss"], ddp["test"]["loss"]);
 }
 
-/// Of which servers and the scheduler have none.
+/// Servers and the scheduler have no rank.
 TEST_F(StoreSettingsTest, AnyRankOfTheWorkersMaySufferAFault) {
   trained("stored", 4, "{name: kvstore, type: dist_sync, servers: 1}", {"--fault", "slow:rank=1,ms=1"});
   const json summary = json::parse(text_of(run("stored") / "summary.json"));
   EXPECT_EQ(summary["faults"], json({"slow:rank=1,step=1,ms=1"}));
 }
 
-/// Nobody's gradients are late where there is one worker: either type trains as one device without a store does.
+/// With one worker no gradients are stale, so both types train as one device does without a store.
 TEST_F(StoreSettingsTest, OneWorkerWithAServerTrainsAsOneDeviceDoes) {
   const Command ema = {"--set", "ema=0.9"};
   Command settings = kParts;
@@ -74,7 +74,7 @@ TEST_F(StoreSettingsTest, OneWorkerWithAServerTrainsAsOneDeviceDoes) {
   }
 }
 
-/// After an epoch alone the accuracy still differs much from run to run.
+/// After only one epoch the accuracy still differs much from run to run.
 TEST_F(StoreSettingsTest, AsynchronousWorkersLearnWithAverages) {
   const Command settings = {"--set", "epochs=2", "--set", "ema=0.9", "--set", "dataset.limit=2000"};
   const json averaged = trained("averaged", 2, "{name: kvstore, type: dist_async, max_staleness: 0}", settings);
@@ -82,7 +82,7 @@ TEST_F(StoreSettingsTest, AsynchronousWorkersLearnWithAverages) {
   EXPECT_GT(averaged["test"]["accuracy"], 0.5);
 }
 
-/// Averages that hardly move are what the evaluation goes by, and the checkpoint has, while the weights learn.
+/// The averages hardly move while the weights learn. Evaluations use the averages, and checkpoints have them.
 TEST_F(StoreSettingsTest, AsynchronousWorkersEvaluateTheAverages) {
   const std::string store = "{name: kvstore, type: dist_async, max_staleness: 0}";
   const auto losses = [&](const std::string& name, const std::string& decay) {
@@ -106,7 +106,7 @@ TEST_F(StoreSettingsTest, AsynchronousWorkersEvaluateTheAverages) {
   EXPECT_LT(at_once, slowly - 0.2) << "those are the weights of the last step";
 }
 
-/// From a checkpoint within an epoch: one worker ends in the bits of a training that wasn't interrupted, and several
+/// From a checkpoint within an epoch, one worker gives weights bit-identical to an uninterrupted run's. Several workers
 /// see each sample of the epoch once.
 TEST_F(StoreSettingsTest, AsynchronousWorkersGoOnWithinAnEpoch) {
   for (const size_t workers : {1u, 2u}) {
@@ -128,7 +128,7 @@ TEST_F(StoreSettingsTest, AsynchronousWorkersGoOnWithinAnEpoch) {
   }
 }
 
-/// Not the weights alone: what the optimizer has, and the averages.
+/// The comparison includes the optimizer's state and the averages, not only the weights.
 TEST_F(StoreSettingsTest, AResumedTrainingHasTheOptimizersStateOfOneThatWasNotInterrupted) {
   struct Row {
     std::string name;

@@ -1,4 +1,4 @@
-// A key-value store on servers of several processes trains as ddp does on the same parts of the data.
+// A key-value store on servers in separate processes trains as ddp does on the same parts of the data.
 #include <signal.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Command with_strategy(const std::string& strategy, const Command& more = {}) {
 struct Stored {
   std::string name;
   std::string store;
-  std::vector<int> devices;  ///< of each process
+  std::vector<int> devices;  ///< for each process
   Command settings = {};
   std::string config = "lenet_ddp_2cpu";
 };
@@ -88,7 +88,7 @@ TEST_F(JobTrainingTest, AStoreOnServersSharesTheDataOutByProcessUnlessToldOtherw
   EXPECT_NE(hash("ddp_by_default", "ddp", ""), own_parts);
 }
 
-/// As their first lines say for a machine without GPUs.
+/// The commands are those that the configurations' first lines give for a machine without GPUs.
 TEST_F(JobTrainingTest, ConfigurationsWithServersAreStartedByTheScript) {
   for (const char* config :
        {"lenet_kvstore_dist_sync_2x4gpu", "lenet_kvstore_dist_device_sync_2x4gpu", "lenet_kvstore_dist_async_2x4gpu"}) {
@@ -125,7 +125,7 @@ TEST_F(JobTrainingTest, AsynchronousUpdatesThatLearnNothingAreToldOfOnce) {
       << job.processes[0].err;
 }
 
-/// As on hosts without the workers' GPUs.
+/// Servers may run on hosts without the workers' GPUs.
 TEST_F(JobTrainingTest, ServersNeedNoneOfTheDevices) {
   const Command worker =
       training("job", "lenet_ddp_2cpu", 2, with_strategy("{name: kvstore, type: dist_sync, servers: 1}"));
@@ -154,12 +154,13 @@ TEST_F(JobTrainingTest, AsynchronousUpdatesLearnAndTellHowStaleTheyWere) {
   EXPECT_EQ(free["staleness"]["max"].get<size_t>() + 1, free["staleness"]["histogram"].size());
   const std::string steps = text_of(run("async") / "steps.jsonl");
   EXPECT_EQ(std::ranges::count(steps, '\n'), free["step"].get<int64_t>());
-  // With a bound of 0 nobody begins a step before the other one does: at most its last and this one's are missed.
+  // With a bound of 0 no worker begins a step before the other one does. At most two pushes are missed: the other's
+  // last one and its current one.
   const json bounded = train("{name: kvstore, type: dist_async, servers: 2, max_staleness: 0}");
   EXPECT_LE(bounded["staleness"]["max"], 2);
 }
 
-/// Whose gradients are updates of their own, whatever subtrees its ranks are of the tree over all.
+/// Each worker's gradients are separate updates, so its ranks needn't be subtrees of the tree over all.
 TEST_F(JobTrainingTest, AsynchronousWorkersMayHaveAnyDevices) {
   for (const auto& [first, second] : {std::pair{3, 3}, {1, 3}}) {
     Command settings = with_strategy("{name: kvstore, type: dist_async}", {"--overwrite"});
@@ -171,8 +172,8 @@ TEST_F(JobTrainingTest, AsynchronousWorkersMayHaveAnyDevices) {
   }
 }
 
-/// Adam's moments go on, and so does the count of updates that they are corrected by: resumed at 0 they would hardly
-/// move.
+/// Adam's moments are restored, and so is the number of updates in their bias correction: with a number of 0 the
+/// weights would hardly move.
 TEST_F(JobTrainingTest, AsynchronousWorkersGoOnFromACheckpoint) {
   Command settings =
       with_strategy("{name: kvstore, type: dist_async, max_staleness: 0}",
@@ -191,7 +192,7 @@ TEST_F(JobTrainingTest, AsynchronousWorkersGoOnFromACheckpoint) {
   EXPECT_LT(last_epoch(run("job"))["test"]["loss"], before);
 }
 
-/// Processes that only serve hear that nothing is trained.
+/// Processes that only serve are told that there is nothing to train.
 TEST_F(JobTrainingTest, AFinishedRunOfServersStaysFinishedWithoutItsCheckpoints) {
   Command settings = with_strategy("{name: kvstore, type: dist_sync, servers: 1}", kLittleData);
   const auto train = [&] {
@@ -206,8 +207,8 @@ TEST_F(JobTrainingTest, AFinishedRunOfServersStaysFinishedWithoutItsCheckpoints)
   EXPECT_TRUE(std::filesystem::exists(run("job") / "summary.json"));
 }
 
-/// In its first step each worker has the weights that all begin with: a push of each moves them as far as one step of
-/// all does, also where their shares of the batch and their decay differ.
+/// In the first step every worker has the initial weights. One push of each worker moves them as far as one synchronous
+/// step, even with different shares of the batch and with weight decay.
 TEST_F(JobTrainingTest, APushOfEachMovesAsFarAsAStepOfAll) {
   const auto loss_after_a_step = [&](const std::string& type) {
     const std::string strategy = "{name: kvstore, type: " + type + "}";
@@ -220,7 +221,8 @@ TEST_F(JobTrainingTest, APushOfEachMovesAsFarAsAStepOfAll) {
     EXPECT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
     return last_epoch(run(type))["test"]["loss"].get<double>();
   };
-  // A step is 2e-3. The later push decays what the earlier one has moved: the rate squared times the decay.
+  // A step changes the loss by 2e-3. The later push also decays what the earlier one has moved, by the learning rate
+  // squared times the decay.
   EXPECT_NEAR(loss_after_a_step("dist_async"), loss_after_a_step("dist_sync"), 2e-4);
 }
 
@@ -277,13 +279,13 @@ INSTANTIATE_TEST_SUITE_P(
                               "accumulate=2", "--set",
                               "parameter_groups=[{dimensions: 1, weight_decay_factor: 0}, "
                               "{of: fc2, learning_rate_factor: 9}]"}},
-                      // The norms of keys that servers have parts of.
+                      // LAMB needs the norms of keys of which each server has a part.
                       Stored{"lamb",
                              "{name: kvstore, type: dist_sync}",
                              {1, 2},
                              {"--set", "optimizer=lamb", "--set", "learning_rate=0.01", "--set",
                               "parameter_groups=[{dimensions: 1, weight_decay_factor: 0}]"}},
-                      // Running statistics are no keys of the store.
+                      // Running statistics aren't keys of the store.
                       Stored{"batch_norms",
                              "{name: kvstore, type: dist_sync}",
                              {1, 2},

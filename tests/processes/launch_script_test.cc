@@ -1,4 +1,4 @@
-// scripts/launch.sh: what it starts where, what it returns, and when it starts again.
+// scripts/launch.sh: what it starts on which host, what it returns, and when it starts a job again.
 #include <signal.h>
 
 #include <chrono>
@@ -11,7 +11,7 @@
 namespace dptrain::testing {
 namespace {
 
-/// A shell script stands for dptrain.
+/// A shell script takes the place of dptrain.
 class LaunchScriptTest : public ::testing::Test {
  protected:
   void write_program(const std::string& body) const {
@@ -54,7 +54,7 @@ TEST_F(LaunchScriptTest, StartsProcessesAndShowsTheLineThatDoes) {
   EXPECT_TRUE(said[0].ends_with(" -n 2 ./program --set a=b\\ c")) << said[0];
   EXPECT_NE(run({"--grace", "08", "-n", "1", "--", "./program"}).err.find("odls_base_sigkill_timeout 8 "),
             std::string::npos);
-  // A process has that long to write down what it was at before mpirun kills it.
+  // Without --grace, a process has 15 s to write its record before mpirun kills it.
   ProcessOptions options = launch_script({"-n", "1", "--", "./program"});
   const auto grace = std::ranges::find(options.command, "--grace");
   options.command.erase(grace, grace + 2);
@@ -69,7 +69,7 @@ TEST_F(LaunchScriptTest, ReturnsWhatTheRunSaysOfItsFailure) {
       "1}\\n}\\n' "
       "> runs/e/fault.json; fi\nexit 9\n");
   EXPECT_EQ(run({"-n", "1", "--", "./program", "--config", "configs/e.yaml"}).exit, 76);
-  // It is an old one by now, and not this run's.
+  // By now the record is old, and not of this run.
   write_program("exit 9\n");
   EXPECT_EQ(run({"-n", "1", "--", "./program", "--config", "configs/e.yaml"}).exit, 9);
   EXPECT_EQ(run({"-n", "1", "--", "./program", "--config", "configs/e.yaml", "--out", "elsewhere"}).exit, 9);
@@ -88,7 +88,7 @@ TEST_F(LaunchScriptTest, AReaderOfItsOutputThatGoesAwayIsToldOf) {
   EXPECT_NE(finished.err.find("launch: nobody reads what the run prints any more"), std::string::npos) << finished.err;
 }
 
-/// Another job's run stands in the directory, and ends well while this one is refused.
+/// Another job's run is in the directory and ends well, while this job is refused.
 TEST_F(LaunchScriptTest, WhatAnotherJobSaysInTheSameFolderIsNotOfThisOne) {
   DPTRAIN_NEEDS_MPI();
   write_program(
@@ -98,7 +98,7 @@ TEST_F(LaunchScriptTest, WhatAnotherJobSaysInTheSameFolderIsNotOfThisOne) {
   EXPECT_EQ(run({"-n", "2", "--", "./program", "--config", "configs/e.yaml"}).exit, 74);
 }
 
-/// Nor is its end this one's, which still prepares its data, and takes a while to stop.
+/// The other job's summary isn't this job's either. This job still prepares its data, and takes a while to stop.
 TEST_F(LaunchScriptTest, TheEndOfAnotherJobInTheSameFolderIsNotThisOnes) {
   DPTRAIN_NEEDS_MPI();
   write_program(
@@ -107,7 +107,7 @@ TEST_F(LaunchScriptTest, TheEndOfAnotherJobInTheSameFolderIsNotThisOnes) {
       "for i in {1..600}; do sleep 0.1; done\n");
   Process process(launch_script({"--grace", "20", "-n", "1", "--", "./program", "--config", "configs/e.yaml"}));
   process.wait_until([&] { return !text("begun").empty(); });
-  // So that the script has seen the process.
+  // Gives the script time to see the process.
   std::this_thread::sleep_for(std::chrono::seconds(2));
   process.signal(SIGTERM);
   EXPECT_EQ(process.wait().out, "stopped\n");
@@ -137,13 +137,13 @@ TEST_F(LaunchScriptTest, AProgramThatIsNotThereIsToldOfBeforeMpirunIsStarted) {
   }
 }
 
-/// What mpirun says of it stands among many words, or nowhere: the script ends it once dptrain on another host has
-/// ended.
+/// mpirun's message about it is hidden among others, or missing. The script ends mpirun once dptrain has ended on the
+/// other host.
 TEST_F(LaunchScriptTest, AProgramThatIsNotOnAnotherHostIsToldOfWithTheHost) {
   DPTRAIN_NEEDS_MPI();
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
-  // As dptrain does that is asked to stop while it joins.
+  // dptrain ends like this if it is asked to stop while it joins.
   write_program("trap 'echo 143 > \"$DPTRAIN_EXIT_FILE\"; exit 143' TERM; sleep 30 & wait");
   // The folder of the program is empty on the second host.
   folder_.write("agent", "#!/usr/bin/env bash\n[[ $1 == 10.77.0.2 ]] || exec " + hosts.agent() +
@@ -179,11 +179,11 @@ TEST_F(LaunchScriptTest, AProgramOfTheFolderNeedsNoPath) {
   DPTRAIN_NEEDS_MPI();
   write_program("echo \"$*\"");
   EXPECT_EQ(run({"-n", "1", "--", "program", "told"}).out, "told\n");
-  // Arguments of mpirun's go on being its own.
+  // Arguments for mpirun are still passed on.
   EXPECT_EQ(run({"-n", "1", "--", "-x", "A=1", "./program", "told"}).out, "told\n");
 }
 
-/// A job of one process is a training of one.
+/// A job of one process trains as without a job.
 TEST_F(LaunchScriptTest, OneProcessTrainsAlone) {
   DPTRAIN_NEEDS_MPI();
   const Finished finished = run({"-n", "1", "--", dptrain_binary(), "--config", "lenet_1cpu", "--set", "epochs=1",
@@ -202,7 +202,7 @@ TEST_F(LaunchScriptTest, AHostThatCannotBeReachedIsSaidLast) {
                                        " HOST true' works for each, without a password");
 }
 
-/// As ssh does where a host takes the connection and never answers: mpirun itself would wait for ever.
+/// ssh hangs like this if a host accepts the connection and never answers; mpirun itself would wait forever.
 TEST_F(LaunchScriptTest, AnAgentThatHangsIsGivenADeadline) {
   DPTRAIN_NEEDS_MPI();
   write_program("echo $$ >> hangs\nsleep 100\n");
@@ -231,19 +231,19 @@ TEST_F(LaunchScriptTest, AMistakeReturnsLongBeforeTheGraceTime) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << finished.err;
     return finished;
   };
-  // Of a process that hasn't joined its job, and of one that has.
+  // One process hasn't joined its job yet, and one has.
   const Finished usage = launched({dptrain_binary(), "--confg", "lenet_1cpu"});
   EXPECT_EQ(usage.exit, 64) << usage.err;
   EXPECT_EQ(usage.last_error(),
             "launch: ended with 64: '--confg' is no argument of dptrain train; did you mean '--config'?");
   const Finished absent = launched({dptrain_binary(), "--config", "absent.yaml"});
   EXPECT_EQ(absent.exit, 66) << absent.err;
-  // In the words of the host that was the first to say so.
+  // The words are those of the host that reported it first.
   EXPECT_TRUE(absent.last_error().starts_with("launch: ended with 66: ")) << absent.err;
   EXPECT_NE(absent.last_error().find("absent.yaml: no such configuration"), std::string::npos) << absent.err;
 }
 
-/// As one that is stopped does, or hangs in a device: mpirun has to kill it.
+/// A stopped process, or one that hangs in a device, stays like this: mpirun must kill it.
 TEST_F(LaunchScriptTest, AProcessThatStaysIsWaitedForAndKilled) {
   DPTRAIN_NEEDS_MPI();
   write_program(
@@ -256,7 +256,7 @@ TEST_F(LaunchScriptTest, AProcessThatStaysIsWaitedForAndKilled) {
   EXPECT_FALSE(is_running(std::stoi(text("stays"))));
 }
 
-/// Once its training has ended nobody else would end a process that is stopped.
+/// After the training run has ended, nothing else would end a stopped process.
 TEST_F(LaunchScriptTest, SoIsOneThatStaysBehindAtTheEnd) {
   DPTRAIN_NEEDS_MPI();
   write_program(
@@ -271,12 +271,13 @@ TEST_F(LaunchScriptTest, SoIsOneThatStaysBehindAtTheEnd) {
   EXPECT_FALSE(is_running(std::stoi(text("stays"))));
 }
 
-/// How often it starts a program that notes its arguments in "calls", and tells where its run is by `$begin`.
+/// The script starts a program that notes its arguments in "calls", and names its run's folder by `$begin`. The calls
+/// tell how often it was started.
 class RestartTest : public LaunchScriptTest {
  protected:
   void SetUp() override { DPTRAIN_NEEDS_MPI(); }
 
-  /// `body` has the number of this start as `$start`; what gets to its end has trained.
+  /// `body` sees the number of this start as `$start`. A start that reaches the end of `body` has trained.
   void write_run(const std::string& body) const {
     write_program(
         "echo \"$*\" >> calls\nstart=$(wc -l < calls)\nmkdir -p e\n"
@@ -302,7 +303,7 @@ TEST_F(RestartTest, GoesOnWhereTheRunWasWhenAProcessIsLost) {
   EXPECT_EQ(finished.exit, 0) << finished.err;
   EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, 2 of 5\n"), std::string::npos)
       << finished.err;
-  // As long as the run has no checkpoint of its own it begins where it was to begin, over what it has left.
+  // As long as the run has no checkpoint of its own, a restart begins as the first start did, and overwrites the run.
   EXPECT_EQ(calls(), (std::vector<std::string>{"--config x --resume other", "--config x --resume other --overwrite",
                                                "--config x --resume"}));
 
@@ -311,7 +312,7 @@ TEST_F(RestartTest, GoesOnWhereTheRunWasWhenAProcessIsLost) {
   EXPECT_EQ(calls().size(), 2u);
 }
 
-/// What lies in the directory then is what the command was to replace.
+/// Here the directory contains an earlier run, which the command was to replace.
 TEST_F(RestartTest, ARunThatHadNotBegunIsStartedAsItWas) {
   std::filesystem::create_directories(folder_.path() / "e/checkpoints/step-9");
   folder_.write("e/config.yaml", "of an earlier run");
@@ -331,7 +332,7 @@ TEST_F(RestartTest, ARunOfWhichAllWereKilledIsStartedAgainOnceItHasBegun) {
   EXPECT_EQ(calls().size(), 1u);
 }
 
-/// The processes have yet to find that out, and to say what they end with.
+/// The processes need a moment to notice it and to report their end.
 TEST_F(RestartTest, SoIsOneWhoseMpirunWasKilled) {
   write_run("((start == 1)) || exit 0\nbegin\nkill -KILL $PPID\nsleep 1\nlose\n");
   const Finished finished = run_again("1", {});
@@ -340,7 +341,7 @@ TEST_F(RestartTest, SoIsOneWhoseMpirunWasKilled) {
   EXPECT_EQ(calls(), (std::vector<std::string>{"", "--resume"}));
 }
 
-/// Where mpirun has lost a process it asks the others to stop, which then say that they did.
+/// When mpirun has lost a process, it asks the others to stop, and these report that they did.
 TEST_F(RestartTest, AStopThatNobodyHasAskedForIsALoss) {
   const auto started_after = [this](const std::string& end_of_second) {
     write_run("begin\nif ((start == 1)); then\n  printf '143\\nstopped by SIGTERM\\n' > \"$DPTRAIN_EXIT_FILE\"; " +
@@ -358,7 +359,7 @@ TEST_F(RestartTest, AHostThatIsNotBackYetCostsATry) {
   const Finished finished = run_again("2", {});
   EXPECT_EQ(finished.exit, 0) << finished.err;
   EXPECT_EQ(calls(), (std::vector<std::string>{"", "--resume", "--resume"}));
-  // Of the first start it is a mistake.
+  // If the first start already fails like this, it is a mistake.
   write_run(absent);
   EXPECT_EQ(run_again("2", {}).exit, 69);
   EXPECT_EQ(calls().size(), 1u);
@@ -390,7 +391,7 @@ TEST_F(LaunchScriptTest, ASignalReachesAllProcessesAndTheirEndIsReturned) {
   EXPECT_EQ(finished.out, "saved\nsaved\n");
 }
 
-/// Who runs the script hands on a signal that it got itself, too.
+/// A program that runs the script may pass on a signal that it got itself.
 TEST_F(LaunchScriptTest, ACopyOfASignalIsNoSecondOne) {
   DPTRAIN_NEEDS_MPI();
   write_program(
@@ -428,7 +429,7 @@ TEST_F(LaunchScriptTest, CopiesTheFolderToEveryHostAndWorksThere) {
             (std::vector<std::string>{"0 host1 " + place + " told here", "1 host1 " + place + " told here",
                                       "2 host2 " + place + " told here"}));
   const auto said = lines_of(finished.err);
-  // mpirun may say more, as that an agent's process group was set before it came to that.
+  // mpirun may print more, for example that it set an agent's process group.
   ASSERT_GE(said.size(), 4u) << finished.err;
   EXPECT_TRUE(said[0].starts_with("+ rsync ")) << said[0];
   EXPECT_TRUE(said[1].ends_with(" 10.77.0.2:" + (there.path() / "work\\ here/").string())) << said[1];
@@ -455,7 +456,7 @@ TEST_F(LaunchScriptTest, ReadsAFileOfHostsWithSlotsAndComments) {
   const Finished plain = launched({});
   EXPECT_EQ(sorted_lines(plain.out), (std::vector<std::string>{"0 host1", "1 host1", "2 host3", "3 host2"}));
   EXPECT_NE(plain.err.find(" -H 10.77.0.1:2\\,10.77.0.3:1\\,10.77.0.2:1 "), std::string::npos) << plain.err;
-  // Those without slots take what the others leave.
+  // Hosts without slots get the remaining processes.
   EXPECT_EQ(sorted_lines(launched({"-n", "5"}).out),
             (std::vector<std::string>{"0 host1", "1 host1", "2 host3", "3 host2", "4 host2"}));
 }

@@ -7,7 +7,7 @@
 
 namespace dptrain::testing {
 
-/// scripts/launch.sh with dptrain itself.
+/// Runs scripts/launch.sh with dptrain itself.
 class LaunchedTrainingTest : public WatchdogTest {
  protected:
   ProcessOptions script(const std::string& restarts) const {

@@ -1,4 +1,4 @@
-// A launcher mixes what its processes write: of each line it is seen whose it is.
+// A launcher mixes the output of its processes; a mark on each line tells which process wrote it.
 #include "processes/watched_training.h"
 
 namespace dptrain::testing {
@@ -6,7 +6,7 @@ namespace {
 
 class LineMarkTest : public WatchdogTest {
  protected:
-  /// All that a process has said begins like this; it has said something.
+  /// Expects that a process has written something, and that every line begins with its mark.
   static void expect_marked(const std::string& said, const std::string& mark) {
     EXPECT_NE(said, "");
     for (const std::string& line : lines_of(said))
@@ -38,7 +38,7 @@ TEST_F(LineMarkTest, IsTheProcessBeforeItsRanksAreKnown) {
   EXPECT_EQ(job.processes[1].exit, 78);
 }
 
-/// What a signal's handler says, and processes that have no rank.
+/// Covers the output of a signal's handler, and processes that have no rank.
 TEST_F(LineMarkTest, IsTheProcessOfAServerAndOfTheScheduler) {
   LaunchOptions options = job(/*grace_s=*/3, /*steps=*/"100000");
   for (Command& command : options.processes)

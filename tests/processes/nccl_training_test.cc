@@ -1,5 +1,5 @@
-// Processes whose devices are GPUs sum by one NCCL communicator over all of them, and train as one process with these
-// GPUs does. The other way, through host memory, is there where NCCL can't be.
+// Processes with GPUs sum by one NCCL communicator over all GPUs, and train as one process with these GPUs does. Where
+// NCCL isn't possible, sums go through host memory.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -27,7 +27,7 @@ bool are_simulated(const std::vector<CudaDeviceInfo>& gpus) { return !gpus.empty
 constexpr const char* kOneBucket = "strategy={name: ddp, bucket_mb: 25}";
 const Command kSmallBuckets = strategy("{name: ddp, bucket_mb: 0.5, first_bucket_mb: 0.1}");
 
-/// Trainings on GPUs, of which a simulated machine has as many as are asked for.
+/// Training runs on GPUs; a simulated machine has as many as a test asks for.
 class NcclJobTest : public JobTrainingTest {
  protected:
   void SetUp() override {
@@ -42,7 +42,7 @@ class NcclJobTest : public JobTrainingTest {
       GTEST_SKIP() << "needs " << gpus << " GPUs, there are " << there.size() << ": " << cuda_absence();
   }
 
-  /// On these devices, "cuda:0-1"; NCCL tells who meets whom.
+  /// Trains on these devices, such as "cuda:0-1". NCCL's output tells which ranks meet.
   Command on_gpus(const std::string& name, const std::string& devices, const Command& more) const {
     Command command = {"/usr/bin/env",
                        "NCCL_DEBUG=INFO",
@@ -89,17 +89,17 @@ class NcclJobTest : public JobTrainingTest {
             .grace_s = 2,
             .timeout_s = 120};
   }
-  /// Blocks until they have left the first checkpoint: by then steps are recorded ones, of which the host sees nothing
-  /// but their end.
+  /// Blocks until the processes have written the first checkpoint. By then steps are recorded, and the host sees only
+  /// their end.
   void wait_for_checkpoint(Launch& launch) const {
     const auto manifest = run("job") / "checkpoints" / "step-000040" / "manifest.json";
     launch.launcher().wait_until([&] { return std::filesystem::exists(manifest); });
   }
-  /// By which ways gradients were added up.
+  /// How gradients were added up, from the run's summary.
   json sums_of(const std::string& name) const {
     return json::parse(text_of(run(name) / "summary.json"))["environment"]["gradient_sums"];
   }
-  /// Whether a process says that NCCL formed a world of so many ranks.
+  /// Whether a process reports that NCCL formed a world of this many ranks.
   static bool met_by_nccl(const Finished& process, int ranks) {
     return (process.out + process.err).find("nranks " + std::to_string(ranks) + " ") != std::string::npos;
   }
@@ -107,11 +107,11 @@ class NcclJobTest : public JobTrainingTest {
 
 struct GpuWay {
   std::string name;
-  std::vector<std::string> devices;  ///< of each process
-  std::string all;                   ///< the same in one
+  std::vector<std::string> devices;  ///< for each process
+  std::string all;                   ///< the same devices in one process
   int gpus = 2;
   Command settings = {};
-  int met = 2;  ///< ranks that meet by NCCL over the processes; 0: none do
+  int met = 2;  ///< ranks that meet by NCCL across processes; 0: none
   /// How gradients are added up between the GPUs of one process that has all of them.
   std::string in_one = "nccl";
 };
@@ -144,11 +144,11 @@ TEST_P(NcclJobParityTest, EndsAsOneProcessDoes) {
   EXPECT_EQ(got["train"]["loss"], expected["train"]["loss"]);
   EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
   EXPECT_EQ(sums_of("one"), (json{{"between_devices", way.in_one}, {"between_processes", nullptr}}));
-  // Process 0, which writes it, has no two that add up with each other.
+  // Process 0 writes the summary, and has no two devices that add up with each other.
   EXPECT_EQ(sums_of("job"), (json{{"between_devices", nullptr}, {"between_processes", way.met > 0 ? "nccl" : "mpi"}}));
-  // All but the first of each size, of which an epoch has two at most.
+  // All steps are graphs except the first of each size; an epoch has at most two sizes.
   for (const json& device : got["devices"]) EXPECT_GE(device["graph_steps"], got["step"].get<int>() - 2) << got;
-  // Also how many collectives there were: in recorded steps one a bucket.
+  // The number of collectives is equal too: recorded steps have one per bucket.
   EXPECT_EQ(got["comm"], expected["comm"]);
 }
 
@@ -227,7 +227,8 @@ INSTANTIATE_TEST_SUITE_P(
         GpuWay{"one_gpu", {"cuda:0", "cuda:0"}, "cuda:0,cuda:0", 1, {}, 0, "gpu_kernels"}),
     [](const ::testing::TestParamInfo<GpuWay>& way) { return way.param.name; });
 
-/// Sums that are recorded are one a bucket; those that can't be are made after backward, in one piece.
+/// Recorded sums have one collective per bucket. Sums that can't be recorded are made after the backward pass, in one
+/// piece.
 TEST_F(NcclJobTest, SumsInTheTreesOrderAreRecordedWithTheSteps) {
   const auto collectives = [this](const std::string& deterministic, const Command& buckets) {
     Command settings = kLittleData;
@@ -242,7 +243,7 @@ TEST_F(NcclJobTest, SumsInTheTreesOrderAreRecordedWithTheSteps) {
   EXPECT_LT(collectives("true", {"--set", kOneBucket}), of_nccl);
 }
 
-/// That a process has met the ranks of all these GPUs in.
+/// The number of communicators in which a process has met the ranks of all these GPUs.
 int communicators_of(int gpus, const Finished& process) {
   const std::string met = process.out + process.err, of_all = "nranks " + std::to_string(gpus) + " ";
   int communicators = 0;
@@ -250,8 +251,8 @@ int communicators_of(int gpus, const Finished& process) {
   return communicators;
 }
 
-/// A GPU is a stage. Between processes activations go from GPU to GPU, each of the four ways of a device in the middle
-/// by a communicator of its own; so do those of GPUs of one process.
+/// Each GPU is a stage, and activations go from GPU to GPU, between processes and within one. A stage in the middle has
+/// four connections, each with its own communicator.
 TEST_F(NcclJobTest, StagesHandOnByNccl) {
   needs(3);
   if (IsSkipped()) return;
@@ -274,8 +275,8 @@ TEST_F(NcclJobTest, StagesHandOnByNccl) {
   }
 }
 
-/// Of several stages a GPU the last one's neighbor is the first: six ways between three GPUs; two of two, each for
-/// activations and gradients.
+/// With several stages per GPU, the last GPU's neighbor is the first. Three GPUs have six connections; two GPUs have
+/// two, one for activations and one for gradients.
 TEST_F(NcclJobTest, StagesOfAGpuHandOnAllAround) {
   needs(3);
   if (IsSkipped()) return;
@@ -303,7 +304,7 @@ TEST_F(NcclJobTest, StagesOfAGpuHandOnAllAround) {
   }
 }
 
-/// What GPUs hold for sums in the tree's order is in a plan of them.
+/// A plan includes the memory that GPUs need for sums in the tree's order.
 TEST_F(NcclJobTest, HoldsForCommunicationWhatAPlanSays) {
   needs(4);
   if (IsSkipped()) return;
@@ -342,7 +343,7 @@ TEST_F(NcclJobTest, HoldsForCommunicationWhatAPlanSays) {
   of({"--set", "deterministic=true", "--set", std::string("strategy=") + kLenetReplicas}, 4);
 }
 
-/// Sums in the tree's order are made within each host first; what travels between hosts are sums of subtrees.
+/// Sums in the tree's order are made within each host first; hosts exchange sums of subtrees.
 TEST_F(NcclJobTest, SumsOfHostsAreThoseOfOneProcess) {
   needs(4);
   if (IsSkipped()) return;
@@ -387,7 +388,7 @@ TEST_F(NcclJobTest, AStoreOnServersAddsUpAProcesssGpus) {
   };
   needs(4);
   if (IsSkipped()) return;
-  // Of two GPUs a sum has one order.
+  // Two GPUs' sums have only one order.
   const auto sums = [](const char* between_devices) {
     return json{{"between_devices", between_devices}, {"between_processes", "servers"}};
   };
@@ -400,7 +401,7 @@ TEST_F(NcclJobTest, AStoreOnServersAddsUpAProcesssGpus) {
   EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
 }
 
-/// Servers wait for the word of all workers whether a gradient overflowed.
+/// Servers wait until all workers have said whether a gradient overflowed.
 TEST_F(NcclJobTest, AStoreOnServersSkipsWhatOverflowsInHalfPrecision) {
   needs(4);
   if (IsSkipped()) return;
@@ -420,7 +421,7 @@ TEST_F(NcclJobTest, AStoreOnServersSkipsWhatOverflowsInHalfPrecision) {
     ASSERT_FALSE(ddp.is_null() || sync.is_null());
     EXPECT_EQ(sync["skipped_steps"], ddp["skipped_steps"]);
     EXPECT_EQ(sync["weights_hash"], on_devices["weights_hash"]);
-    // The servers' optimizer rounds as a CPU worker's.
+    // The servers' optimizer rounds as a CPU worker does.
     EXPECT_NEAR(sync["train"]["loss"].get<double>(), ddp["train"]["loss"].get<double>(), 1e-3);
     EXPECT_NEAR(sync["test"]["accuracy"].get<double>(), ddp["test"]["accuracy"].get<double>(), 0.02);
   }
@@ -438,8 +439,8 @@ TEST_F(NcclJobTest, AStoreOnServersUpdatesByWhateverGpuComes) {
     for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
     const json last = last_epoch(run("job"));
     ASSERT_FALSE(last.is_null());
-    // Chance is 0.1. How much more it is goes by how stale gradients were: 0.5 to 0.7 on a quiet machine, and 0.33 was
-    // seen where others had the cores.
+    // Chance is 0.1. The accuracy depends on how stale gradients were: 0.5 to 0.7 on a quiet machine; 0.33 was seen on
+    // a busy one.
     EXPECT_GT(last["test"]["accuracy"], 0.2);
     EXPECT_EQ(last["train"]["samples"], 2000);
     EXPECT_FALSE(last["staleness"].is_null());
@@ -462,23 +463,23 @@ TEST_F(NcclJobTest, AKilledProcessEndsTheOtherInTime) {
       << launched.processes[0].err;
 }
 
-/// The thread that trains hangs in one process, and the other one waits for it, by its host or by its GPU.
+/// The training thread hangs in one process, and the other process waits for it, on its host or on its GPU.
 TEST_F(NcclJobTest, WhoHangsIsNamedAndNotWhoWaitsForIt) {
   Launch launch(endless({"--set", "batch_size=16", "--set", "timeout_s=4"}));
   wait_for_checkpoint(launch);
-  // In a step again, and no longer in the checkpoint.
+  // By then the process is in a step again, and no longer in the checkpoint.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   const pid_t pid = launch.pid(1);
   if (::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) != 0) GTEST_SKIP() << "this machine lets nobody stop a thread";
   ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr), 0);
   launch.wait_for_ends({0}, 4 + 8);
-  // The end of a process that is traced is the tracer's to hear of first.
+  // The tracer of a process must be told of its end first.
   for (int status = 0; ::waitpid(pid, &status, __WALL) == pid && !WIFEXITED(status) && !WIFSIGNALED(status);) continue;
   const Launched launched = launch.wait();
   const std::string sentence = launched.processes[0].last_error();
   EXPECT_TRUE(met_by_nccl(launched.processes[0], 2));
   EXPECT_EQ(launched.processes[0].exit, 75) << sentence;
-  // Where it hangs in a wait for the other one, that one's deadline for it is all there is.
+  // If the thread hangs in a wait for the other process, only that process's deadline reports it.
   const bool is_named_by_itself =
       sentence.starts_with("dptrain: process 1 ") && contains(sentence, " made no progress for ");
   const bool is_waited_for =

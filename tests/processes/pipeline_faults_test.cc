@@ -1,5 +1,5 @@
-// Stages of a pipeline on two processes, of which one is killed or stopped: the other one waits for messages that don't
-// come, ends in time and says so, and the training goes on where it was.
+// Stages of a pipeline in two processes, one of which is killed or stopped. The other one waits for messages that don't
+// come; it ends in time and reports the loss, and the run can be resumed.
 #include <fmt/format.h>
 
 #include "processes/watched_training.h"
@@ -10,8 +10,8 @@ namespace {
 struct PipelineFault {
   std::string name;
   std::string strategy;
-  int devices = 1;     ///< of a process
-  size_t process = 0;  ///< that it happens to
+  int devices = 1;     ///< per process
+  size_t process = 0;  ///< the process that is killed or stopped
 };
 
 void PrintTo(const PipelineFault& fault, std::ostream* out) { *out << fault.name; }
@@ -23,7 +23,7 @@ class PipelineFaultTest : public WatchdogTest, public ::testing::WithParamInterf
     command.insert(command.end(), {"--set", "strategy=" + GetParam().strategy});
     return command;
   }
-  /// A signal to the process ends the other one, and the training goes on from where it was.
+  /// Expects that a signal to the process ends the other one, and that the run resumes from its checkpoint.
   void expect_ends_and_goes_on(int signal, double seen_within_s, const std::string& word) const {
     const size_t process = GetParam().process, survivor = 1 - process;
     LaunchOptions options = job(/*grace_s=*/1);

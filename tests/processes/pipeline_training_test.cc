@@ -1,5 +1,5 @@
-// Pipelines whose stages lie in several processes train as one process with all their devices does: the same losses,
-// the same bits.
+// Pipelines with stages in several processes train as one process with all their devices does: the same losses, the
+// same bits.
 #include <regex>
 
 #include "processes/job_training.h"
@@ -69,7 +69,7 @@ TEST_F(PipelineTrainingTest, APipelineBeginsWithWeightsOfAFile) {
   Command settings = kLittleData;
   settings.insert(settings.end(), {"--set", std::string("strategy=") + kLenetStages});
   ASSERT_EQ(alone(training("first", "lenet_ddp_2cpu", 2, settings)).exit, 0);
-  // Of all, and of all but some of each stage, which are drawn.
+  // First all weights are drawn again, then all but some of each stage.
   const std::string names[] = {"all", "some"}, more[] = {"", ", except: [conv2.bias, fc1]"};
   for (size_t i = 0; i < 2; ++i) {
     Command began = settings;
@@ -83,7 +83,7 @@ TEST_F(PipelineTrainingTest, APipelineBeginsWithWeightsOfAFile) {
   EXPECT_NE(last_epoch(run("one_all"))["weights_hash"], last_epoch(run("one_some"))["weights_hash"]);
 }
 
-/// The last stage has a tied tensor under its further name alone.
+/// The last stage knows a tied tensor by its second name only.
 TEST_F(PipelineTrainingTest, ATiedTensorIsDrawnAlikeOverProcesses) {
   const Command settings = {
       "--set",       "strategy={name: model_parallel, stages: [3, 2]}", "--set", "steps=2", "--set", "epochs=", "--set",
@@ -108,7 +108,7 @@ TEST_F(PipelineTrainingTest, ReplicasOfAProcessTrainOnItsPartOfTheData) {
   ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
   const auto last = last_epoch(run("job"));
   int64_t samples = 0;
-  // Counted by last stages.
+  // Last stages count the samples.
   for (size_t device = 1; device < last["devices"].size(); device += 2) {
     EXPECT_EQ(last["devices"][device]["samples"], last["devices"][1]["samples"]) << "of each of four replicas";
     samples += last["devices"][device]["samples"].get<int64_t>();
@@ -118,7 +118,7 @@ TEST_F(PipelineTrainingTest, ReplicasOfAProcessTrainOnItsPartOfTheData) {
 }
 
 TEST_F(PipelineTrainingTest, WeightsOfAnotherFileAreRefused) {
-  // Each process works in a folder of its own, and finds another file there; no stage is on both.
+  // Each process works in its own folder and finds a different file there; no stage is in both processes.
   std::vector<Command> processes;
   for (const std::string seed : {"1", "2"}) {
     Command settings = kLittleData;
@@ -145,7 +145,7 @@ TEST_F(PipelineTrainingTest, WeightsOfAnotherFileAreRefused) {
 }
 
 TEST_F(PipelineTrainingTest, AStageWithoutMemoryEndsAllWithItsSentence) {
-  // The second stage has the linear layers, whose weights, gradients and momentum alone need more.
+  // The second stage has the linear layers; their weights, gradients and momentum alone exceed the limit.
   Command settings = kLittleData;
   settings.insert(settings.end(), {"--set", std::string("strategy=") + kLenetStages, "--set", "memory_limit=1500000",
                                    "--set", "batch_size=16"});

@@ -1,4 +1,4 @@
-// A plan of several processes says what their training then measures.
+// A plan of several processes gives what their training run then measures.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 class PlannedJobTest : public JobTrainingTest {
  protected:
-  /// What both take.
+  /// Settings of both the plan and the run.
   static Command settings(const std::string& store) {
     Command command = kLittleData;
     command.insert(command.end(), {"--set", "threads=1", "--set", "strategy=" + store});
@@ -62,12 +62,12 @@ TEST_F(PlannedJobTest, ARunOfSeveralProcessesOnAHostCalibratesNone) {
       << refused.err;
 }
 
-/// Times what it runs, so nothing else may run beside it.
+/// These tests time what they run, so nothing else may run at the same time.
 class LongPlannedJobTest : public PlannedJobTest, public ::testing::WithParamInterface<Way> {
  protected:
   static constexpr int kSteps = 8, kBatch = 1024;
 
-  /// What is trained, by so many workers.
+  /// The settings of the run, for `workers` workers.
   static Command settings_of(const std::string& strategy, int workers) {
     Command command;
     for (const std::string& setting :
@@ -78,19 +78,20 @@ class LongPlannedJobTest : public PlannedJobTest, public ::testing::WithParamInt
       command.insert(command.end(), {"--set", setting});
     return command;
   }
-  /// What two hosts of a worker each say.
+  /// The output of a command that two hosts run, with one CPU worker each.
   std::string on_hosts(const Hosts& hosts, const Command& command) const {
     const Launched job = Launch(hosts.launch_options({command, command}, folder_.path())).wait();
     for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
     return job.processes[0].out;
   }
-  /// Seconds of a step.
+  /// Seconds per step.
   double train_on(const Hosts& hosts, const std::string& name, const std::string& strategy) const {
     std::filesystem::remove_all(run(name));
     on_hosts(hosts, training(name, "lenet_ddp_2cpu", 1, settings_of(strategy, 2)));
     return last_epoch(run(name))["train"]["seconds"].get<double>() / kSteps;
   }
-  /// Planned to measured over a slow link, of what was measured over a free one right before.
+  /// The ratio of planned to measured time over a slow link. The plan uses what was measured over a free link right
+  /// before.
   double ratio_of_a_round(const Hosts& hosts, const std::string& strategy) const {
     hosts.slow("free");
     Command bench = {dptrain_binary(), "bench", "ops", "--config", "lenet_ddp_2cpu", "--json", "--devices", "cpu:0"};
@@ -100,7 +101,7 @@ class LongPlannedJobTest : public PlannedJobTest, public ::testing::WithParamInt
     folder_.write("comm.json", on_hosts(hosts, {dptrain_binary(), "bench", "comm", "--devices", "cpu:0", "--mb",
                                                 "0.0001,25", "--json"}));
     train_on(hosts, "free", "ddp");
-    // Of a rate 1448 bytes of a frame of 1514 are data.
+    // Of a frame of 1514 bytes, 1448 are data.
     folder_.write("links.yaml", fmt::format("hosts: {{devices: 1, gbps: {}}}\n", 0.2 * 1448 / 1514));
     Command flags = {"--devices", "2xcpu"};
     for (const auto& [flag, file] : {std::pair("--links", "links.yaml"),
@@ -117,13 +118,13 @@ class LongPlannedJobTest : public PlannedJobTest, public ::testing::WithParamInt
   }
 };
 
-/// What docs/scaling.md has of more models, strategies and rates, by scripts/scaling.py --hosts: of a round that
-/// nothing disturbs.
+/// docs/scaling.md has such ratios for more models, strategies and rates, from scripts/scaling.py --hosts. A single
+/// undisturbed round suffices.
 TEST_P(LongPlannedJobTest, AStepOverASlowLinkTakesNearlyThat) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
-  // Of LeNet on servers docs/scaling.md has plans that are 14 to 20 % short, as what servers and workers do to each
-  // other on the same cores isn't all planned.
+  // For LeNet on servers, docs/scaling.md has plans that are 14 to 20 % too short, because a plan doesn't fully cover
+  // how servers and workers slow each other down on shared cores.
   const double most = GetParam().name == "dist_sync" ? 0.25 : 0.15;
   double closest = 1e9;
   for (int round = 0; round < 3 && std::abs(closest - 1) > most; ++round)

@@ -1,4 +1,4 @@
-// `--fault` of a training of several processes: what happens is what happens when nobody asked for it.
+// `--fault` in a run of several processes: a rehearsed fault has the effects of a real one.
 #include "processes/launched_training.h"
 
 namespace dptrain::testing {

@@ -1,5 +1,5 @@
-// Preloaded into a program, a slow disk: while the file that DPTRAIN_TEST_BUSY names is there, a sync, and a read at a
-// place of a file, take as many seconds longer as it says: "4 0.3".
+// Makes a disk slow for the program that this library is preloaded into. While the file that DPTRAIN_TEST_BUSY names
+// exists, each sync, and each read at an offset of a file, takes longer by the seconds in that file: "4 0.3".
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ Delays delays() {
 
 void wait(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-/// The C library's own.
+/// The C library's own function.
 template <class Function>
 Function next(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));

@@ -13,7 +13,8 @@ namespace dptrain::testing {
     if (kShadowedMemory) GTEST_SKIP() << "a sanitizer wants to be loaded first"; \
   } while (false)
 
-/// A disk as programs see it that are started on it. As fast as it is until it is slowed down (slow_disk.cc).
+/// A slow disk for the programs that are started with it. It has its normal speed until it is slowed down
+/// (slow_disk.cc).
 class SlowDisk {
  public:
   Command with(const Command& command) const {
@@ -22,7 +23,7 @@ class SlowDisk {
     all.insert(all.end(), command.begin(), command.end());
     return all;
   }
-  /// From now on a sync, and a read at a place of a file, take so much longer.
+  /// From now on each sync, and each read at an offset of a file, takes this much longer.
   void slow(double sync_s, double read_s) const { folder_.write("busy", fmt::format("{} {}", sync_s, read_s)); }
   void mend() const { std::filesystem::remove(busy_); }
 

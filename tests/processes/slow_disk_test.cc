@@ -1,5 +1,5 @@
-// One process's disk takes longer than ranks wait for each other, before the first batch and in a checkpoint: all
-// others wait for it.
+// One process's disk is slower than the time that ranks wait for each other, before the first batch and in a
+// checkpoint. All other processes wait for it.
 #include "processes/slow_disk.h"
 
 #include "processes/watched_training.h"
@@ -8,7 +8,7 @@ namespace dptrain::testing {
 namespace {
 
 constexpr double kTimeout_s = 2;
-/// How long a rank waits for one that goes on: docs/hosts.md.
+/// How long a rank waits for another that makes progress: docs/hosts.md.
 constexpr double kWait_s = 1.2 * kTimeout_s + 5;
 
 class SlowDiskTest : public JobTrainingTest {
@@ -31,7 +31,7 @@ class SlowDiskTest : public JobTrainingTest {
 
 struct Saving {
   std::string name;
-  Command settings;  ///< of a training that writes its first checkpoint after four steps, and then goes on
+  Command settings;  ///< of a run that writes its first checkpoint after four steps, and then goes on
 };
 
 void PrintTo(const Saving& saving, std::ostream* out) { *out << saving.name; }
@@ -44,7 +44,7 @@ TEST_P(SlowCheckpointTest, IsWaitedForByAll) {
   const Command command = short_training(settings);
   Launch launch({.processes = {disk_.with(command), command}, .folder = folder_.path(), .grace_s = 2});
   launch.launcher().wait_until([this] { return std::filesystem::exists(run("job") / "config.yaml"); });
-  // Eight of these, each of which is within timeout_s.
+  // A checkpoint makes eight syncs, each of which is within timeout_s.
   disk_.slow(/*sync_s=*/1.3, /*read_s=*/0);
   const auto begun = Clock::now();
   const auto manifest = run("job") / "checkpoints" / "step-000004" / "manifest.json";
@@ -67,7 +67,7 @@ TEST_F(SlowDiskTest, TheFirstBatchIsWaitedForByAll) {
   write_idx_dataset(folder_, /*train=*/64, /*test=*/64, /*side=*/28);
   const Command command = short_training({"--set", "dataset={name: mnist, dir: " + folder_.path().string() + "}",
                                           "--set", "epochs=1", "--set", "eval_every=0"});
-  // Of the batch's images half are the second process's, which reads them one by one.
+  // Half of the batch's images are the second process's, which reads them one by one.
   disk_.slow(/*sync_s=*/0, /*read_s=*/0.3);
   Launch launch({.processes = {command, disk_.with(command)}, .folder = folder_.path(), .grace_s = 2});
   launch.launcher().wait_until([this] { return std::filesystem::exists(run("job") / "config.yaml"); });

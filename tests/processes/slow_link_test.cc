@@ -1,4 +1,4 @@
-// Over a slow link overlap and compression each shorten a step, and nobody takes a slow peer for a dead one.
+// Over a slow link overlap and compression each shorten a step, and no process takes a slow peer for a dead one.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -13,11 +13,11 @@ namespace {
 struct SlowLink {
   std::string name;
   std::string model;
-  std::string rate;  ///< as tc names it
+  std::string rate;  ///< in tc's notation
   int batch = 0;
-  int steps = 0;  ///< of an epoch
+  int steps = 0;  ///< per epoch
   int epochs = 0;
-  /// What is to take less time than plain `ddp`.
+  /// Strategies that must take less time than plain `ddp`.
   std::vector<std::string> faster;
 };
 
@@ -28,11 +28,11 @@ constexpr const char* kWithoutOverlap = "{name: ddp, overlap: false}";
 constexpr const char* kBf16 = "{name: ddp, compress: bf16}";
 constexpr const char* kPowerSgd = "{name: ddp, compress: {name: powersgd, rank: 4}}";
 
-/// Tests that time what they run, so nothing else may run beside them.
+/// These tests time what they run, so nothing else may run at the same time.
 class LongSlowLinkTest : public JobTrainingTest, public ::testing::WithParamInterface<SlowLink> {
  protected:
-  /// The shortest epoch of a training by two hosts with a worker each; the first, which makes kernels and
-  /// connections, isn't counted.
+  /// The shortest epoch of a run on two hosts with one CPU worker each. The first epoch isn't counted, since it makes
+  /// kernels and connections.
   double shortest_epoch_s(const Hosts& hosts, const std::string& strategy) {
     const SlowLink& link = GetParam();
     const std::string name = "run" + std::to_string(++runs_);
@@ -72,7 +72,7 @@ TEST_P(LongSlowLinkTest, OverlapAndCompressionEachShortenTheStep) {
   std::vector<std::string> ways = {kPlain, kWithoutOverlap};
   ways.insert(ways.end(), GetParam().faster.begin(), GetParam().faster.end());
   std::map<std::string, double> shortest;
-  // By 3 % at least, so that noise alone doesn't do.
+  // At least 3 % shorter, so that noise alone isn't enough.
   const auto is_shorter = [&shortest](const std::string& a, const std::string& b) {
     return shortest[a] < 0.97 * shortest[b];
   };
@@ -80,7 +80,7 @@ TEST_P(LongSlowLinkTest, OverlapAndCompressionEachShortenTheStep) {
     return is_shorter(kPlain, kWithoutOverlap) &&
            std::ranges::all_of(GetParam().faster, [&](const std::string& way) { return is_shorter(way, kPlain); });
   };
-  // What disturbs a measurement only makes it longer: the shortest of up to five rounds is compared.
+  // Disturbances only make a measurement longer, so the shortest of up to five rounds is compared.
   for (int round = 0; round == 0 || (round < 5 && !all_hold()); ++round)
     for (const std::string& way : ways) {
       const double seconds = shortest_epoch_s(hosts, way);
@@ -104,15 +104,16 @@ INSTANTIATE_TEST_SUITE_P(Links, LongSlowLinkTest,
                                            SlowLink{.name = "resnet18_1gbit",
                                                     .model = "resnet18",
                                                     .rate = "1gbit",
-                                                    // They compute for less, so that a machine of half the speed
-                                                    // doesn't hide under its backward pass all that bf16 would save.
+                                                    // Steps compute for less time than they send, so that a machine of
+                                                    // half the speed doesn't hide all that bf16 saves under its
+                                                    // backward pass.
                                                     .batch = 32,
                                                     .steps = 8,
                                                     .epochs = 2,
                                                     .faster = {kBf16}}),
                          [](const auto& link) { return link.param.name; });
 
-/// Heartbeats wait behind a step's bytes, for longer than silence is told of: it is, and ends nobody.
+/// Heartbeats wait behind a step's bytes for so long that silence is reported; the report ends no process.
 class VerySlowLinkTest : public JobTrainingTest {};
 
 TEST_F(VerySlowLinkTest, OneOfAMegabitASecondIsNoLossAndChangesNoBit) {

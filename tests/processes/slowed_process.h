@@ -9,7 +9,7 @@
 
 namespace dptrain::testing {
 
-/// Stopped for nine tenths of the time, until the object ends or the process has.
+/// Stops a process for nine tenths of the time, until this object or the process ends.
 class SlowedProcess {
  public:
   SlowedProcess(const Launch& launch, size_t process)

@@ -1,4 +1,4 @@
-// A job that srun starts, without a script, on two nodes of a Slurm on this machine.
+// A job that srun starts without a script, on two nodes of a Slurm on this machine.
 #include <fmt/format.h>
 
 #include <thread>
@@ -24,10 +24,10 @@ class SrunTest : public WatchdogTest {
     command.insert(command.end(), program.begin(), program.end());
     return {.command = command, .folder = folder_.path(), .timeout_s = 60, .out = {}, .err = {}};
   }
-  /// Longer than any test of it takes.
+  /// A run that takes longer than any test.
   Command endless() const { return program("run", 1, "1000000"); }
 
-  /// The process of a rank of this Slurm.
+  /// The id of a rank's process under this Slurm.
   static pid_t pid_of_rank(int rank) {
     const std::string conf = std::getenv("SLURM_CONF");
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -67,7 +67,7 @@ TEST_F(SrunTest, TrainsOnTwoNodesToTheBitsOfOneProcess) {
   for (size_t rank = 0; rank < 2; ++rank) EXPECT_EQ(epoch["devices"][rank]["host"], fmt::format("node{}", rank + 1));
 }
 
-/// Two that train, the scheduler and a server, two of them on each node.
+/// Two processes that train, the scheduler and a server; each node has two of them.
 TEST_F(SrunTest, ServersOfAStoreNeedNoScript) {
   Command training = program("run", 1, "20");
   training.insert(training.end(), {"--set", "strategy={name: kvstore, type: dist_sync, servers: 1}"});
@@ -86,7 +86,7 @@ TEST_F(SrunTest, WithoutAPluginThatJoinsProcessesEachIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(run("run")));
 }
 
-/// Debian's Open MPI has none for it, and says so.
+/// Debian's Open MPI doesn't support this plugin, and reports it.
 TEST_F(SrunTest, APluginThatMpiDoesNotHaveEndsAllAtOnce) {
   const auto begun = Clock::now();
   const Finished finished = Process(srun(program("run", 1), {"--mpi=pmi2"})).wait();
@@ -109,7 +109,7 @@ TEST_F(SrunTest, AKilledProcessEndsTheOtherAndTheCommandGoesOn) {
   EXPECT_TRUE(record["root"]["cause"].get<std::string>().starts_with("process 1 (host node2, pid ")) << record["root"];
   const auto resume = record["resume"].get<std::string>();
   EXPECT_TRUE(resume.starts_with("srun --mpi=pmix --kill-on-bad-exit -n 2 -N 2 ")) << resume;
-  // One core has room for both.
+  // Both processes fit on one core.
   const Finished resumed = alone({"/usr/bin/env", "SLURM_OVERCOMMIT=1", "/bin/sh", "-c", resume});
   EXPECT_EQ(resumed.exit, 0) << resumed.err;
   const Finished whole = alone(program("whole", 2, "400"));
@@ -133,7 +133,7 @@ TEST_F(SrunTest, AStoppedProcessEndsTheOtherAndIsGone) {
   EXPECT_EQ(record["root"]["pid"], stopped);
 }
 
-/// SIGCONT and SIGTERM, and later SIGKILL, as a preemption does.
+/// scancel sends SIGCONT and SIGTERM, and later SIGKILL, as a preemption does.
 TEST_F(SrunTest, ScancelStopsTheTrainingWithACheckpoint) {
   Process process(srun(endless()));
   wait_until_trained(process);

@@ -1,5 +1,5 @@
-// Two workers of which one gets a tenth of its processor's time, and update the weights when each is ready: how far the
-// other one goes ahead, and what keeps it from that.
+// Two asynchronous workers, one of which gets a tenth of its processor's time: how far the other one goes ahead, and
+// what limits it.
 #include "processes/job_training.h"
 #include "processes/slowed_process.h"
 
@@ -8,8 +8,8 @@ namespace {
 
 class StalenessTest : public JobTrainingTest {
  protected:
-  /// What an epoch of 50 steps has come to, of two workers. The server is a process of its own, as one in that of the
-  /// slow worker would keep the other one waiting.
+  /// The staleness in an epoch of 50 steps with two workers. The server has a process of its own, since a server inside
+  /// the slow worker would delay the other one.
   json staleness_with(const std::string& max_staleness) const {
     const Command settings = {
         "--set",      "epochs=1",
@@ -43,7 +43,7 @@ class StalenessTest : public JobTrainingTest {
 };
 
 TEST_F(StalenessTest, ABoundHoldsAWorkerThatIsFasterThanAnother) {
-  // (workers - 1) (2 N + 2), as docs/hosts.md has it of max_staleness: N.
+  // The bound is (workers - 1) (2 N + 2) for max_staleness: N, as docs/hosts.md says.
   constexpr int64_t kMost = 4;
   const json free = staleness_with(""), bounded = staleness_with(", max_staleness: 1");
   ASSERT_TRUE(free.is_object() && bounded.is_object());

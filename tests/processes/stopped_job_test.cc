@@ -1,4 +1,4 @@
-// Trainings of several processes that are asked to stop, and those of scripts/launch.sh.
+// Runs of several processes that are asked to stop, with and without scripts/launch.sh.
 #include <fmt/format.h>
 #include <sys/prctl.h>
 
@@ -12,8 +12,8 @@ namespace {
 
 class StoppedJobTest : public WatchdogTest {
  protected:
-  /// Whoever is sent the signal, all processes stop after the same step, with a checkpoint, and none is left.
-  /// Returns that step.
+  /// Expects that all processes stop after the same step with a checkpoint, whichever gets the signal, and that none is
+  /// left. Returns that step.
   int64_t expect_stops(const std::function<void(Launch&)>& send, const Command& settings = {}) {
     LaunchOptions options = job(/*grace_s=*/2, /*steps=*/"1000000");
     for (Command& command : options.processes) command.insert(command.end(), settings.begin(), settings.end());
@@ -41,7 +41,7 @@ TEST_F(StoppedJobTest, SigtermOfTheLauncher) {
 }
 
 TEST_F(StoppedJobTest, CtrlCOfTheLauncher) {
-  // mpirun ends the job with SIGTERM then.
+  // mpirun then ends the job with SIGTERM.
   expect_stops([](Launch& launch) { launch.launcher().signal(SIGINT); });
 }
 
@@ -49,7 +49,7 @@ TEST_F(StoppedJobTest, SigtermOfOneProcess) {
   expect_stops([](Launch& launch) { ::kill(launch.pid(1), SIGTERM); });
 }
 
-/// Processes that go without each other for a while agree now and then.
+/// Processes that train independently for a while still agree on stopping from time to time.
 TEST_F(StoppedJobTest, SigtermBetweenTwoAveragings) {
   const int64_t step = expect_stops([](Launch& launch) { ::kill(launch.pid(1), SIGTERM); },
                                     {"--set", "strategy={name: local_sgd, period: 1000}"});
@@ -59,7 +59,7 @@ TEST_F(StoppedJobTest, SigtermBetweenTwoAveragings) {
 }
 
 TEST_F(StoppedJobTest, SigtermThatABatchSystemRepeats) {
-  // Steps last for seconds, so that it comes again while one is in hand.
+  // Steps take seconds, so that the second signal arrives during a step.
   LaunchOptions options = job(/*grace_s=*/5, /*steps=*/"1000");
   for (Command& command : options.processes)
     for (const char* setting : {"model=resnet18", "batch_size=128", "learning_rate=0.001"})
@@ -99,7 +99,7 @@ TEST_F(StoppedJobTest, SigtermInAnEvaluation) {
 
 class StoppedLaunchTest : public LaunchedTrainingTest {
  protected:
-  /// The script is told to stop: all of it is over soon, however long the grace time is.
+  /// Sends the script a signal, and expects everything to end soon, however long the grace time is.
   void expect_stops(Process& process, int signal, int code) const {
     wait_until_trained(process);
     const auto begun = Clock::now();
@@ -121,7 +121,7 @@ class StoppedLaunchTest : public LaunchedTrainingTest {
     const Command options = {"--grace", "2", "-H", "10.77.0.1,10.77.0.2", "--agent", hosts.agent()};
     Process process(script(options, hosts.on(1), "1000000"));
     expect_stops(process, signal, code);
-    // What mpirun runs on the other host goes on for twice the grace time.
+    // mpirun's daemon on the other host goes on for twice the grace time.
     hosts.wait_until_idle(2 * 2 + 2 * kSlack_s);
   }
 };
@@ -131,7 +131,7 @@ TEST_F(StoppedLaunchTest, CtrlCStopsTheTrainingAtOnceWithACheckpoint) {
   expect_stops(process, SIGINT, 130);
 }
 
-/// As a batch system sends them before its limit.
+/// A batch system sends such signals before its time limit.
 TEST_F(StoppedLaunchTest, SoDoesAUsersSignal) {
   for (const auto& [signal, code] : {std::pair(SIGUSR1, 130), {SIGUSR2, 143}, {SIGQUIT, 143}}) {
     SCOPED_TRACE(signal);
@@ -145,7 +145,7 @@ TEST_F(StoppedLaunchTest, SoItDoesOverTwoHosts) { expect_stops_over_two_hosts(SI
 
 TEST_F(StoppedLaunchTest, SoDoesSigtermOverTwoHosts) { expect_stops_over_two_hosts(SIGTERM, 143); }
 
-/// Of two processes one is stopped, and can't even be asked.
+/// One of the two processes is stopped, and can't react to anything.
 TEST_F(LaunchedTrainingTest, ASecondCtrlCLeavesAtOnce) {
   Process process(script({"-n", "2"}, {}, "1000000"));
   wait_until_trained(process);
@@ -163,7 +163,7 @@ TEST_F(LaunchedTrainingTest, ASecondCtrlCLeavesAtOnce) {
   EXPECT_NE(hash("run"), "") << "the checkpoint before is whole";
 }
 
-/// How many processes of a script are left that has started something in this folder.
+/// The number of running processes of a script that started something in this folder.
 size_t scripts_in(const std::filesystem::path& folder) {
   size_t left = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -174,18 +174,18 @@ size_t scripts_in(const std::filesystem::path& folder) {
   return left;
 }
 
-/// A batch system, or a tired user.
+/// A batch system or an impatient user may kill the script.
 TEST_F(LaunchedTrainingTest, TheScriptsDeathStopsTheTrainingWithACheckpoint) {
-  // Whose children fall to the test then, which never asks for the end of mpirun: nor does every container's first
-  // process.
+  // The script's children become the test's, which never waits for mpirun's end. A container's first process may not do
+  // so either.
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-  // One that it can't see, and one that it doesn't hand on.
+  // The script can't see SIGKILL, and doesn't pass on SIGALRM.
   for (const int signal : {SIGKILL, SIGALRM}) {
     SCOPED_TRACE(signal);
     std::filesystem::remove_all(run("run"));
     Process process(script({"-n", "2"}, {}, "1000000"));
     wait_until_trained(process);
-    // Either forks now and then for what it asks the system.
+    // The script and its watcher sometimes fork to query the system.
     const auto looked = Clock::now();
     size_t scripts = scripts_in(folder_.path());
     for (; scripts > 2 && seconds_since(looked) < 20; scripts = scripts_in(folder_.path()))
@@ -224,7 +224,7 @@ TEST_F(LaunchedTrainingTest, StartsAgainFromTheNewestCheckpoint) {
   expect_bits_of_one_process();
 }
 
-/// Begins at the last checkpoint of "other", and is lost before it has one of its own.
+/// A run that begins at the last checkpoint of "other", and is lost before it has its own.
 class TrainingFromAnotherRunTest : public LaunchedTrainingTest {
  protected:
   void SetUp() override {
@@ -255,7 +255,7 @@ TEST_F(TrainingFromAnotherRunTest, TheCommandThatGoesOnBeginsThereOnceMore) {
   expect_resumes(fault);
 }
 
-/// The script learns from the run itself where it is: no argument says so.
+/// The script learns the run's folder from the run itself, since no argument names it.
 TEST_F(TrainingFromAnotherRunTest, SoDoesARestart) {
   Command training = program("run", 1, "200");
   const auto out = std::ranges::find(training, "--out");

@@ -1,5 +1,5 @@
-// Trainings with a key-value store on servers of their own, of which a worker, a server or the scheduler is killed or
-// asked to stop: all others end in time, in the same words, and the training goes on where it was.
+// Runs with a key-value store on separate servers, where a worker, a server or the scheduler is killed or asked to
+// stop. All others end in time with the same message, and the run can be resumed.
 #include <fmt/format.h>
 
 #include "processes/watched_training.h"
@@ -8,11 +8,12 @@
 namespace dptrain::testing {
 namespace {
 
-/// Processes 0 and 1 train, 2 is the scheduler, 3 and those after it are servers; of none the first two hold these.
+/// Processes 0 and 1 train, 2 is the scheduler, and the later ones are servers. With 0 servers, the first two processes
+/// also serve.
 struct StoreFault {
   std::string type;
   size_t servers = 1;
-  size_t process = 0;  ///< that it happens to
+  size_t process = 0;  ///< the process that the fault happens to
 
   size_t processes() const { return servers == 0 ? 2 : 3 + servers; }
 };
@@ -36,7 +37,7 @@ class StoreFaultTest : public WatchdogTest, public ::testing::WithParamInterface
     if (process < 2) return fmt::format("rank {}", process);
     return process == 2 ? "the scheduler" : fmt::format("server {}", process - 3);
   }
-  /// What a survivor has left, whatever it is.
+  /// The record of a survivor, whatever its role.
   json fault_of(size_t process) const {
     const std::string name = process == 0  ? "fault.json"
                              : process < 2 ? fmt::format("fault-{}.json", process)
@@ -46,14 +47,14 @@ class StoreFaultTest : public WatchdogTest, public ::testing::WithParamInterface
     EXPECT_EQ(schema_violations("fault.schema.json", fault), std::vector<std::string>()) << fault;
     return fault;
   }
-  /// All but the one that it happens to.
+  /// All processes except the one that the fault happens to.
   static std::vector<size_t> survivors() {
     std::vector<size_t> others;
     for (size_t i = 0; i < GetParam().processes(); ++i)
       if (i != GetParam().process) others.push_back(i);
     return others;
   }
-  /// They have ended in the same words, and have left the same. Returns what the first of them has.
+  /// Expects the survivors to have ended with the same message and the same record. Returns the first one's record.
   json expect_same_end(const Launched& launched) const {
     json first;
     for (const size_t survivor : survivors()) {
@@ -69,7 +70,7 @@ class StoreFaultTest : public WatchdogTest, public ::testing::WithParamInterface
     }
     return first;
   }
-  /// Of the checkpoints that are whole.
+  /// The step of the newest complete checkpoint.
   int64_t newest_step() const {
     int64_t newest = 0;
     for (const auto& entry : std::filesystem::directory_iterator(run("run") / "checkpoints")) {
@@ -79,14 +80,14 @@ class StoreFaultTest : public WatchdogTest, public ::testing::WithParamInterface
     }
     return newest;
   }
-  /// As `dptrain hash` prints it.
+  /// The hash that `dptrain hash` prints.
   std::string hash_of(const std::string& name) const {
     const Finished hash = alone({dptrain_binary(), "hash", run(name).string()});
     EXPECT_EQ(hash.exit, 0) << hash.err;
     EXPECT_EQ(hash.out.size(), 65u) << hash.out;
     return hash.out;
   }
-  /// Of the same training, of so many steps ("steps=30") that nothing has stopped.
+  /// The hash of an uninterrupted run with the same settings and this number of steps ("steps=30").
   std::string hash_of_uninterrupted(const std::string& steps) const {
     LaunchOptions options = stored_job();
     for (Command& command : options.processes) {
@@ -96,7 +97,7 @@ class StoreFaultTest : public WatchdogTest, public ::testing::WithParamInterface
     for (const Finished& process : Launch(options).wait().processes) EXPECT_EQ(process.exit, 0) << process.err;
     return hash_of("whole");
   }
-  /// "process 3 (host h, pid 77, server 0)"
+  /// The name of a process in messages: "process 3 (host h, pid 77, server 0)".
   static std::string place(size_t process, pid_t pid) {
     return fmt::format("process {} (host {}, pid {}, {})", process, host_name(), pid, role(process));
   }
@@ -123,10 +124,10 @@ TEST_P(KilledInStoreTest, EndsAllOthersInTheSameWordsAndTheTrainingGoesOn) {
   EXPECT_GE(first["last_checkpoint"]["step"], 20);
 
   Command resumed = {"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "/bin/sh", "-c"};
-  // The rest of it would take long.
+  // All remaining steps would take too long.
   std::string command = first["resume"];
   const std::string steps = "steps=100000";
-  // Whoever was killed may have written a later checkpoint than the others know of.
+  // The killed process may have written a later checkpoint than the others know of.
   const std::string few = fmt::format("steps={}", newest_step() + 10);
   for (size_t at = command.find(steps); at != std::string::npos; at = command.find(steps, at))
     command.replace(at, steps.size(), few);
@@ -149,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
       return fmt::format("{}_{}_servers_process_{}", fault.param.type, fault.param.servers, fault.param.process);
     });
 
-/// Nothing tells of a process that is stopped but its silence.
+/// Only its silence shows that a process is stopped.
 class SilentInStoreTest : public StoreFaultTest {};
 
 TEST_P(SilentInStoreTest, EndsAllOthersInTheSameWordsAndIsGoneWithTheJob) {
@@ -207,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(Roles, StoppedStoreTest,
                            return fmt::format("{}_process_{}", fault.param.type, fault.param.process);
                          });
 
-/// A worker whose loss isn't finite tells of it in that step, and not at the end of the epoch as of other losses.
+/// A loss that isn't finite is reported in its step, not at the end of the epoch as other losses are.
 TEST_F(WatchdogTest, AnAsynchronousWorkerThatDivergesEndsAllSoon) {
   LaunchOptions options = job(/*grace_s=*/2);
   for (Command& command : options.processes)

@@ -1,4 +1,4 @@
-// A process that gets a tenth of its processor's time: all wait for it, in the same bits, and the metrics name it.
+// A process gets a tenth of its processor's time: all wait for it, no bit changes, and the metrics name it.
 #include "processes/job_training.h"
 #include "processes/slowed_process.h"
 #include "support/json_schema.h"

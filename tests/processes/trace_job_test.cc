@@ -1,4 +1,4 @@
-// trace.json of a job: the main process writes what the ranks of all were at.
+// trace.json of a job: the main process writes the timelines of all ranks.
 #include <map>
 
 #include "processes/job_training.h"
@@ -8,7 +8,7 @@ namespace {
 
 class TraceJobTest : public JobTrainingTest {
  protected:
-  /// trace.json of two processes with a device each, by ranks.
+  /// The contents of trace.json of two processes with a device each, by rank.
   std::map<int, std::vector<json>> traced(const Command& settings) const {
     Command more = kLittleData;
     more.insert(more.end(), settings.begin(), settings.end());
@@ -36,7 +36,7 @@ TEST_F(TraceJobTest, RanksOfAllProcessesShareAClock) {
   ASSERT_FALSE(first.empty());
   ASSERT_EQ(first.size(), second.size());
   for (size_t i = 0; i < first.size(); ++i) {
-    // Neither rank has a sum before the other has come.
+    // No rank has a sum before the other rank has arrived.
     EXPECT_GE(first[i]["ts"].get<double>() + first[i]["dur"].get<double>(), second[i]["ts"].get<double>());
     EXPECT_GE(second[i]["ts"].get<double>() + second[i]["dur"].get<double>(), first[i]["ts"].get<double>());
   }

@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
             {"--set", "strategy=ddp", "--set", "steps=3", "--set", "batch_size=12"}}),
     [](const ::testing::TestParamInfo<Way>& way) { return way.param.name; });
 
-/// A process shares out its samples and gathers its outputs, and gradients are added as ddp adds them.
+/// Each process splits its samples and gathers its outputs; gradients are added as ddp adds them.
 TEST_F(JobTrainingTest, DataParallelInsideProcessesEndsInTheBitsOfDdp) {
   for (const Command& more : {Command{"--set", "accumulate=2", "--set", "batch_size=60"}, {"--set", "shards=8"}}) {
     Command settings = kLittleData;
@@ -112,7 +112,7 @@ TEST_F(JobTrainingTest, LogsEveryStepOfAllRanks) {
 }
 
 TEST_F(JobTrainingTest, ResumesAsOneProcessAndAsAJob) {
-  // Of the last one epochs of five steps end between two averagings.
+  // In the last case, epochs of five steps end between two averagings.
   for (const auto& [ending, strategy] :
        {std::pair<std::string, std::string>("", "ddp"),
         {"_cut", kLenetStages},
@@ -142,7 +142,7 @@ TEST_F(JobTrainingTest, ResumesAsOneProcessAndAsAJob) {
   }
 }
 
-/// The first one finds which epoch is the best, and all end with it; after two epochs the rate changes no weight.
+/// The first process finds the best epoch, and all stop with it. After two epochs the learning rate changes no weight.
 TEST_F(JobTrainingTest, StopsEarlyWhereOneProcessDoes) {
   Command settings = {"--set", "epochs=9",
                       "--set", "dataset.limit=420",
@@ -160,14 +160,14 @@ TEST_F(JobTrainingTest, StopsEarlyWhereOneProcessDoes) {
   for (const char* key : {"epoch", "weights_hash"}) EXPECT_EQ(got["best"][key], expected["best"][key]) << key;
   EXPECT_TRUE(std::filesystem::exists(run("job") / "checkpoints/best/manifest.json"));
 
-  // Of processes that don't wait for each other, too.
+  // This also holds for processes that don't wait for each other.
   settings.insert(settings.end(), {"--set", "strategy={name: kvstore, type: dist_async}"});
   const Launched async = launch_processes(std::vector<Command>(2, training("async", "lenet_ddp_2cpu", 1, settings)));
   for (const Finished& process : async.processes) ASSERT_EQ(process.exit, 0) << process.err;
   EXPECT_TRUE(json::parse(text_of(run("async") / "summary.json"))["stopped_early"]);
 }
 
-/// The first one has the validation's score, and all train on with the rate that follows from it.
+/// The first process has the validation's score, and all continue with the learning rate that follows from it.
 TEST_F(JobTrainingTest, APlateauReducesTheRateOfAll) {
   const Command settings = {"--set", "epochs=4",
                             "--set", "dataset.limit=420",
@@ -238,7 +238,7 @@ TEST_F(JobTrainingTest, ADivergedLossEndsAllWithItsSentence) {
   }
 }
 
-/// As where a host has less memory than the others, or a container a limit.
+/// A host may have less memory than the others, or a container a limit.
 TEST_F(JobTrainingTest, AProcessWithoutMemoryEndsAllWithItsSentence) {
   const Command first =
       training("job", "lenet_ddp_2cpu", 1,
@@ -256,7 +256,7 @@ TEST_F(JobTrainingTest, AProcessWithoutMemoryEndsAllWithItsSentence) {
   EXPECT_EQ(fault["root"]["rank"], 1);
 }
 
-/// Processes don't see an srun, as they do an mpirun; here one stands for it under another name.
+/// Processes can't recognize srun as they recognize mpirun. Here mpirun replaces it under the name of Slurm's daemon.
 TEST_F(JobTrainingTest, TheCommandThatGoesOnUnderSrunNamesThePluginThatJoinsProcesses) {
   Command launch = {"/bin/bash", "-c", "exec -a slurmstepd \"$0\" \"$@\"", mpirun(), "--allow-run-as-root"};
   Command settings = kLittleData;
@@ -304,7 +304,7 @@ TEST_F(JobTrainingTest, CoresThatALauncherHasTakenAwayAreToldInOneLine) {
   EXPECT_EQ(job.processes[1].err + job.processes[2].err, "");
 }
 
-/// All come to the same weights from what each has measured.
+/// All processes agree on the weights of the split, from each one's measurement.
 TEST_F(JobTrainingTest, ProcessesShareOutByMeasuredSpeeds) {
   Command settings = kLittleData;
   settings.insert(settings.end(), {"--set", "split=auto"});
@@ -319,7 +319,7 @@ TEST_F(JobTrainingTest, ProcessesShareOutByMeasuredSpeeds) {
 }
 
 TEST_F(JobTrainingTest, OtherInstructionSetsAreRefused) {
-  // Convolutions take 0.1 s a sample by what oneDNN has for the least of them.
+  // With oneDNN's kernels for the lowest instruction set, convolutions take 0.1 s per sample.
   const Command command = training(
       "job", "lenet_ddp_2cpu", 1,
       {"--set", "epochs=1", "--set", "batch_size=8", "--set", "dataset.limit=16", "--set", "dataset.test_limit=4"});
@@ -380,7 +380,7 @@ TEST_F(JobTrainingTest, HostsHaveListsOfTheirOwn) {
         << sentence;
 }
 
-/// Those of two hosts with GPUs, on CPU workers.
+/// The configurations are for two hosts with GPUs; here they run on CPU workers.
 TEST_F(JobTrainingTest, ConfigurationsOfTwoHostsTrainInTwoProcesses) {
   for (const auto& [config, devices] : {std::pair("lenet_kvstore_2x4gpu", 4), {"lenet_hybrid_2x2gpu", 2}}) {
     SCOPED_TRACE(config);

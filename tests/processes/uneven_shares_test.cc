@@ -4,7 +4,7 @@
 namespace dptrain::testing {
 namespace {
 
-/// Batches of 64 and a last one of a single sample, which is the last part's.
+/// Batches of 64, and a last one of a single sample, which the last part gets.
 const Command kOneSampleLeft = {"--set", "epochs=2", "--set", "dataset.limit=129", "--set", "dataset.test_limit=200"};
 
 class UnevenSharesTest : public JobTrainingTest {
@@ -42,7 +42,7 @@ TEST_F(UnevenSharesTest, DdpAndDataParallelInsideIt) {
   }
 }
 
-/// The masked tokens of all processes are what each loss is divided by, those of one without samples too.
+/// Each loss is divided by the masked tokens of all processes, also in a process without samples.
 TEST_F(UnevenSharesTest, DataParallelInsideDdpOnText) {
   const Command settings = {"--set", "steps=2",          "--set", "batch_size=12",
                             "--set", "dataset.limit=13", "--set", "dataset.test_limit=50"};
@@ -65,7 +65,7 @@ TEST_F(UnevenSharesTest, AKeyValueStoreOnServers) {
   EXPECT_EQ(sync["train"]["samples"], 129);
 }
 
-/// A push without samples is an update by nothing; its worker goes on, and so do all others.
+/// A push without samples changes nothing; its worker goes on, and so do the others.
 TEST_F(UnevenSharesTest, AsynchronousUpdates) {
   for (const char* store :
        {"{name: kvstore, type: dist_async}", "{name: kvstore, type: dist_async, max_staleness: 0}"}) {

@@ -1,5 +1,5 @@
-// Trainings of several processes of which one dies, stops or is cut off: all processes end in time, in the same words,
-// and the training goes on where it was.
+// Runs of several processes, one of which dies, stops or is cut off. All processes end in time with the same message,
+// and the run can be resumed.
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -46,7 +46,7 @@ TEST_P(KilledProcessTest, EndsTheOtherWithinASecondAndTheTrainingGoesOn) {
 
 INSTANTIATE_TEST_SUITE_P(Processes, KilledProcessTest, ::testing::Values(0, 1));
 
-/// Open MPI doesn't hold it for 20 s, as it does before an abort of its own.
+/// Open MPI doesn't hold the process for 20 s, as it does before its own abort.
 TEST_F(WatchdogTest, AProcessThatCrashesIsGoneAtOnce) {
   Launch launch(job());
   wait_until_trained(launch.launcher());
@@ -56,7 +56,7 @@ TEST_F(WatchdogTest, AProcessThatCrashesIsGoneAtOnce) {
   expect_lost(launch.wait().processes[0], 0, {who + " has died; it was last heard of "});
 }
 
-/// mpirun sends SIGTERM to all others of a process that has ended, which may just be on their way out.
+/// When a process has ended, mpirun sends SIGTERM to the others, which may just be about to exit.
 TEST_F(WatchdogTest, ASignalAfterTheLastSentenceChangesNothing) {
   Launch launch(job(/*grace_s=*/5));
   wait_until_trained(launch.launcher());
@@ -83,7 +83,7 @@ TEST_F(WatchdogTest, AStoppedProcessEndsTheOther) {
 }
 
 TEST_F(WatchdogTest, TheFirstProcessStoppedIsBlamedByItselfAsWell) {
-  // mpirun wakes it when the others have left without it; it writes the record that starts the job again.
+  // mpirun wakes the stopped process after the others have left. It then writes the record that starts the job again.
   Launch launch(job(/*grace_s=*/3));
   wait_until_trained(launch.launcher());
   const std::string who = name(launch, 0);
@@ -128,7 +128,7 @@ TEST_F(WatchdogTest, TheLaunchersDeathEndsAll) {
   expect_resumes(first);
 }
 
-/// What mpirun has started there is another's child.
+/// mpirun's daemon on the other host isn't a child of mpirun.
 TEST_F(WatchdogTest, TheLaunchersDeathEndsTheProcessesOfOtherHosts) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
@@ -143,7 +143,7 @@ TEST_F(WatchdogTest, TheLaunchersDeathEndsTheProcessesOfOtherHosts) {
   const json second = expect_lost(launched.processes[1], 1, {});
   EXPECT_EQ(first["root"], second["root"]);
   EXPECT_EQ(launched.processes[0].last_error(), launched.processes[1].last_error());
-  // What mpirun runs on the other host goes on for twice the grace time.
+  // mpirun's daemon on the other host goes on for twice the grace time.
   hosts.wait_until_idle(2 * options.grace_s + 2 * kSlack_s);
 }
 
@@ -158,10 +158,10 @@ TEST_F(WatchdogTest, AHostThatIsCutOffEndsBothSides) {
   launch.wait_for_ends({0, 1}, kSilence_s);
   EXPECT_LT(seconds_since(begun), kSilence_s);
   hosts.set_link(2, true);
-  // What holds mpirun then is its own affair.
+  // It doesn't matter here what mpirun still waits for.
   launch.launcher().signal(SIGKILL);
   const Launched launched = launch.wait();
-  // Neither side can tell the other.
+  // Neither side can reach the other.
   const json fault = expect_lost(launched.processes[0], 0, {second + " was silent for "});
   const json there = expect_lost(launched.processes[1], 1, {first + " was silent for "});
   EXPECT_EQ(fault["root"]["host"], "host2");
@@ -170,15 +170,14 @@ TEST_F(WatchdogTest, AHostThatIsCutOffEndsBothSides) {
   expect_resumes(fault, hosts.on(1));
 }
 
-/// Nothing of what the second host sends comes to the first. TCP of that one has no answer then, and stops sending,
-/// too.
+/// Nothing that the second host sends reaches the first. The first host's TCP gets no answer, and also stops sending.
 TEST_F(WatchdogTest, ANetworkThatLosesOneDirectionEndsBothSides) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
   Launch launch(hosts.launch_options(programs(2, "1000000"), folder_.path()));
   wait_until_trained(launch.launcher());
   const std::string second = name(launch, 1, "host2");
-  // mpirun reaches the second host, and is to end nobody there.
+  // mpirun can reach the second host, and must not end processes there.
   launch.launcher().signal(SIGSTOP);
   const auto begun = Clock::now();
   hosts.lose(/*from=*/2, /*to=*/1);
@@ -187,12 +186,12 @@ TEST_F(WatchdogTest, ANetworkThatLosesOneDirectionEndsBothSides) {
   launch.launcher().signal(SIGKILL);
   const Launched launched = launch.wait();
   const json fault = expect_lost(launched.processes[0], 0, {second + " was silent for "});
-  // The second one may have been told by the first, whom it hears, or find itself alone once nothing comes any more.
+  // The second process may be told by the first, which it can hear, or notice later that nothing arrives any more.
   const json there = expect_lost(launched.processes[1], 1, {});
   for (const json& side : {fault, there}) EXPECT_LT(side["detected_s"], kSilenceSeen_s);
 }
 
-/// The other way: the first host hears the second, which hears nothing of it.
+/// The reverse case: the first host hears the second, but the second hears nothing of the first.
 TEST_F(WatchdogTest, SoDoesOneThatLosesTheOtherDirection) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
@@ -211,7 +210,7 @@ TEST_F(WatchdogTest, SoDoesOneThatLosesTheOtherDirection) {
   for (const json& side : {fault, there}) EXPECT_LT(side["detected_s"], kSilenceSeen_s);
 }
 
-/// The side that has two says the same, and the one that has the first writes fault.json.
+/// On the side with two processes both report the same, and the first process writes fault.json.
 TEST_F(WatchdogTest, OfThreeHostsBothSidesOfACutEnd) {
   const Hosts hosts(3);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
@@ -244,7 +243,7 @@ TEST_F(WatchdogTest, ALinkThatIsDownForTwoSecondsIsNoLossAndChangesNoBit) {
   const Launched launched = launch.wait();
   for (const Finished& process : launched.processes) {
     EXPECT_EQ(process.exit, 0) << process.err;
-    // TCP sends again a while after the link is there.
+    // TCP resumes sending a while after the link is up again.
     for (const std::string& line : lines_of(process.err))
       EXPECT_NE(line.find(" was silent for "), std::string::npos) << process.err;
   }
@@ -258,7 +257,7 @@ TEST_F(WatchdogTest, AProcessThatIsKilledOnAnotherHostEndsAllInTheSameWords) {
   Launch launch(hosts.launch_options(programs(3, "1000000"), folder_.path()));
   wait_until_trained(launch.launcher());
   const std::string who = name(launch, 2, "host3");
-  // mpirun is to end nobody here.
+  // mpirun must not end processes here.
   launch.launcher().signal(SIGSTOP);
   const auto begun = Clock::now();
   ::kill(launch.pid(2), SIGKILL);
@@ -272,7 +271,7 @@ TEST_F(WatchdogTest, AProcessThatIsKilledOnAnotherHostEndsAllInTheSameWords) {
   EXPECT_EQ(launched.processes[0].last_error(), launched.processes[1].last_error());
 }
 
-/// More than eight send their heartbeats to the first one alone, and hear of each other from it.
+/// More than eight processes send their heartbeats to the first one alone, which tells them of each other.
 class ManyProcessesTest : public WatchdogTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(ManyProcessesTest, WhicheverIsStoppedAllOthersEndInTheSameWords) {
@@ -287,7 +286,7 @@ TEST_P(ManyProcessesTest, WhicheverIsStoppedAllOthersEndInTheSameWords) {
   std::vector<size_t> others;
   for (size_t i = 0; i < 9; ++i)
     if (i != stopped) others.push_back(i);
-  // mpirun is to end nobody here.
+  // mpirun must not end processes here.
   launch.launcher().signal(SIGSTOP);
   ::kill(launch.pid(stopped), SIGSTOP);
   launch.wait_for_ends(others, kSilence_s);
@@ -319,31 +318,31 @@ TEST_F(WatchdogTest, ASignalWhileAProcessIsSilentIsALoss) {
   expect_lost(launch.wait().processes[0], 0, {who + " was silent for "});
 }
 
-/// The thread that trains hangs in the evaluation, as it may in anything that it calls, and all others of its process
-/// live on.
+/// The training thread hangs in the evaluation, as it may in any call, while all other threads of its process go on.
 TEST_F(WatchdogTest, AHungThreadEndsTheJobByTheDeadlineOfItsProcess) {
   LaunchOptions options = job(/*grace_s=*/1);
   for (Command& command : options.processes)
     for (const char* setting : {"steps=", "epochs=3", "eval_every=1", "checkpoint={every_epochs: 1}", "timeout_s=5",
-                                // So many that the evaluation takes a second or more.
+                                // With this many samples the evaluation takes a second or more.
                                 "dataset={name: synthetic, samples: 320, test_samples: 100000}"})
       command.insert(command.end(), {"--set", setting});
   Launch launch(options);
   const auto first = run("run") / "checkpoints" / "step-000005" / "manifest.json";
   launch.launcher().wait_until([&first] { return std::filesystem::exists(first); });
-  // Then both go on to the evaluation: who is held while it waits for the other one's disk isn't hung.
+  // By then both processes are in the evaluation. A process that is stopped while it waits for the other's disk doesn't
+  // count as hung.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const std::string who = name(launch, 1);
   const pid_t pid = launch.pid(1);
   if (::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) != 0) GTEST_SKIP() << "this machine lets nobody stop a thread";
   ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr), 0);
   const auto begun = Clock::now();
-  // Known five seconds after its last progress, as the sentence says; then all settle on the cause, and each has its
-  // time to end by itself, also from the midst of the evaluation. Where the other one's disk is slow, or the machine so
-  // busy that what is left of the evaluation takes 20 seconds, the five begin later.
+  // The hang is known five seconds after the last progress, as the message says. Then all processes agree on the cause,
+  // and each has time to end by itself, even in the middle of the evaluation. The five seconds begin later if the other
+  // process's disk is slow, or if the machine is so busy that the rest of the evaluation takes 20 seconds.
   launch.wait_for_ends({0}, 4 * kSilence_s);
   EXPECT_GT(seconds_since(begun), 4.5);
-  // The end of a process that is traced is the tracer's to hear of first.
+  // The tracer of a process must be told of its end first.
   for (int status = 0; ::waitpid(pid, &status, __WALL) == pid && !WIFEXITED(status) && !WIFSIGNALED(status);) continue;
   const Launched launched = launch.wait();
   EXPECT_EQ(launched.processes[1].exit, 75);
@@ -354,7 +353,7 @@ TEST_F(WatchdogTest, AHungThreadEndsTheJobByTheDeadlineOfItsProcess) {
   EXPECT_EQ(fault["root"]["rank"], 1);
   EXPECT_EQ(fault["stacks"], nullptr);
   EXPECT_EQ(launched.processes[0].last_error(), launched.processes[1].last_error());
-  // The thread is held as a device or a disk may hold one; all others of its process tell where they are.
+  // The thread is held as a device or a disk may hold it; all other threads of its process report where they are.
   const std::string stacks = text_of(run("run") / "fault-1.stacks.txt");
   EXPECT_NE(stacks.find(fmt::format("thread {} (", pid)), std::string::npos) << stacks;
   EXPECT_NE(stacks.find(", stopped by who traces it: it did not answer\n"), std::string::npos) << stacks;
@@ -371,7 +370,7 @@ TEST_F(WatchdogTest, AHungProcessLeavesTheStacksOfItsThreads) {
   wait_until_trained(launch.launcher());
   const pid_t pid = launch.pid(0);
   const std::string who = name(launch, 0);
-  // The next file that is synced, metrics or a checkpoint, never comes to its end.
+  // The next sync of a file, of metrics or a checkpoint, never ends.
   disk.slow(/*sync_s=*/1000, /*read_s=*/0);
   launch.wait_for_ends({0, 1}, 5 + 4 + kSlack_s);
   const Launched launched = launch.wait();
@@ -379,7 +378,7 @@ TEST_F(WatchdogTest, AHungProcessLeavesTheStacksOfItsThreads) {
   EXPECT_EQ(fault["stacks"], "fault.stacks.txt");
   EXPECT_EQ(expect_lost(launched.processes[1], 1, {})["stacks"], nullptr);
   EXPECT_FALSE(std::filesystem::exists(run("run") / "fault-1.stacks.txt"));
-  // The thread that hangs, from where it does on outwards.
+  // The stack of the thread that hangs, from the inside outward.
   const std::string stacks = text_of(run("run") / "fault.stacks.txt");
   size_t at = 0;
   for (const std::string& words :
@@ -396,7 +395,7 @@ TEST_F(WatchdogTest, AHungProcessLeavesTheStacksOfItsThreads) {
   EXPECT_FALSE(std::filesystem::exists(run("run") / "fault.stacks.txt")) << "it goes with the next start";
 }
 
-/// Where other programs write, a sync may take longer than a process has to end.
+/// If other programs write, a sync may take longer than a process has to end.
 TEST_F(WatchdogTest, ABusyDiskKeepsNobodyFromLeavingItsRecord) {
   DPTRAIN_NEEDS_SLOW_DISK();
   const SlowDisk disk;
@@ -410,11 +409,11 @@ TEST_F(WatchdogTest, ABusyDiskKeepsNobodyFromLeavingItsRecord) {
   expect_lost(launch.wait().processes[0], 0, {" has died; "});
 }
 
-/// Of the process that writes for all. The others neither wait for it nor call it lost.
+/// The disk is that of the process that writes for all. The others neither wait for it nor report it lost.
 TEST_F(WatchdogTest, AFullDiskEndsAllAndLeavesTheCheckpointBefore) {
   Launch launch(job(/*grace_s=*/3, /*steps=*/"200"));
   wait_until_trained(launch.launcher());
-  // What a file grows past that fails, as it does on a full disk: fault.json still fits.
+  // Writing past this size fails, as on a full disk; fault.json still fits.
   const rlimit small{100'000, RLIM_INFINITY};
   ASSERT_EQ(::prlimit(launch.pid(0), RLIMIT_FSIZE, &small, nullptr), 0);
   launch.wait_for_ends({0, 1}, 30);
@@ -436,11 +435,11 @@ TEST_F(WatchdogTest, AFullDiskEndsAllAndLeavesTheCheckpointBefore) {
   EXPECT_EQ(fault["last_checkpoint"]["sha256"], sha256_of(text_of(newest / "manifest.json")));
   for (const auto& entry : std::filesystem::directory_iterator(run("run") / "checkpoints"))
     EXPECT_LE(entry.path().filename().string(), newest.filename().string()) << "nothing of the one that did not fit";
-  // Once there is room.
+  // The run resumes once there is space.
   expect_resumes(fault);
 }
 
-/// A process that trains alone.
+/// This process trains alone.
 TEST_F(WatchdogTest, AFailureOfOneProcessIsLeftBehindUntilTheNextStart) {
   Command diverging = program("run", 1);
   diverging.insert(diverging.end(), {"--set", "learning_rate=1e30"});

@@ -13,7 +13,7 @@
 
 namespace dptrain::testing {
 
-/// A device and a precision that every operator test runs on, by name. One more of them is one more row.
+/// A device and a precision that every operator test runs on, by name. A new combination is a new row.
 struct DeviceRow {
   std::string name;
   DeviceId device;
@@ -22,8 +22,8 @@ struct DeviceRow {
   /// Layouts of images that its operators take.
   std::vector<Layout> image_layouts;
 
-  /// Where the device isn't on this machine the test is marked as skipped, with the reason, and what is left of it runs
-  /// on a CPU worker: a fixture's test isn't run at all.
+  /// Opens the row's device. Where this machine has no such device, the test is marked as skipped, with the reason, and
+  /// the rest of the test runs on a CPU worker. (A fixture's test isn't run at all.)
   std::unique_ptr<Device> open(int threads = 2) const {
     const bool absent = device.kind == DeviceKind::cuda && cuda_devices().empty();
     if (absent) GTEST_MESSAGE_(("no row " + name + ": " + cuda_absence()).c_str(), ::testing::TestPartResult::kSkip);
@@ -44,7 +44,7 @@ inline const std::vector<DeviceRow>& device_rows() {
 
 inline std::ostream& operator<<(std::ostream& out, const DeviceRow& row) { return out << row.name; }
 
-/// A test's name from its row.
+/// Names a test after its row.
 struct RowName {
   template <class Info>
   std::string operator()(const Info& info) const {
@@ -52,7 +52,7 @@ struct RowName {
   }
 };
 
-/// The layouts of a row that a tensor of this shape can have: images in all of them, anything else plain.
+/// The row's layouts that a tensor of this shape can have: all of them for images, plain for anything else.
 inline std::vector<Layout> layouts_of(const DeviceRow& row, const Shape& shape) {
   return shape.rank() == 4 ? row.image_layouts : std::vector<Layout>{Layout::plain};
 }

@@ -21,7 +21,7 @@ T number_at(std::string_view bytes) {
   return number;
 }
 
-/// Bit by bit, as the polynomial is divided by.
+/// The CRC of records, computed bit by bit as the polynomial's division, and masked.
 uint32_t masked_crc(std::string_view bytes) {
   uint32_t crc = ~uint32_t{0};
   for (const char c : bytes) {
@@ -35,11 +35,11 @@ uint32_t masked_crc(std::string_view bytes) {
 /// A field of a message in the wire format of Protocol Buffers.
 struct Field {
   int number = 0;
-  uint64_t integer = 0;    ///< of a varint
-  std::string_view bytes;  ///< of all others
+  uint64_t integer = 0;    ///< value of a varint
+  std::string_view bytes;  ///< content of any other field
 };
 
-/// Takes what it returns from the front of `bytes`.
+/// Removes a varint from the front of `bytes` and returns it.
 uint64_t take_varint(std::string_view& bytes) {
   uint64_t value = 0;
   for (int shift = 0; !bytes.empty(); shift += 7) {
@@ -98,7 +98,7 @@ ReadEvent event_of(std::string_view message) {
   return event;
 }
 
-/// Takes a record's bytes from the front of `bytes`; nothing where it isn't whole.
+/// Removes a record from the front of `bytes` and returns its content; empty if the record isn't complete.
 std::optional<std::string_view> take_record(std::string_view& bytes) {
   constexpr size_t kHead = 12, kTail = 4;
   if (bytes.size() < kHead) return std::nullopt;

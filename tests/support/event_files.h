@@ -19,15 +19,15 @@ struct ReadEvent {
   std::vector<std::pair<std::string, std::string>> texts;
 };
 
-/// The events of a file's bytes, up to a record that isn't whole, as TensorBoard reads them: a checksum that is wrong,
-/// or what no event has, fails the test.
+/// Reads the events of a file's bytes as TensorBoard does, up to a record that isn't complete. A wrong checksum or an
+/// unknown field fails the test.
 std::vector<ReadEvent> events_in(const std::string& bytes);
 
 /// The files of a folder in the order in which TensorBoard reads them.
 std::vector<std::filesystem::path> event_files(const std::filesystem::path& folder);
 
-/// What TensorBoard shows of a folder: by its tag each curve's steps and values; where a session starts that isn't the
-/// first, what was there of that step and later ones is forgotten.
+/// The curves that TensorBoard shows of a folder: for each tag, its steps and values. When a later session starts at a
+/// step, earlier values of that step and of later steps are dropped.
 using Curves = std::map<std::string, std::vector<std::pair<int64_t, float>>>;
 Curves curves_of(const std::filesystem::path& folder);
 

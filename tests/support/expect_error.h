@@ -9,7 +9,7 @@
 
 namespace dptrain::testing {
 
-/// Expects that `action` throws an Error with this code whose sentence holds every one of `words`.
+/// Expects that `action` throws an Error with this code whose message contains every one of `words`.
 template <class Action>
 void expect_error(ExitCode code, std::initializer_list<std::string_view> words, const Action& action) {
   try {

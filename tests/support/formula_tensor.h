@@ -10,7 +10,7 @@
 
 namespace dptrain::testing {
 
-/// Values centre + scale * u(seed, tensor, i), as formula_uniform gives them.
+/// Values centre + scale * u(seed, tensor, i), where formula_uniform gives u.
 struct Formula {
   uint64_t seed = 11;
   uint64_t tensor = 0;
@@ -38,7 +38,7 @@ inline Tensor formula_tensor(Device& device, const Shape& shape, const Formula& 
 /// The logical values, whatever the layout.
 inline std::vector<float> values_of(const Tensor& tensor) { return ops::reorder(tensor, Layout::plain).values(); }
 
-/// Everything that the tensor keeps, padded lanes included, in the order of memory.
+/// All elements that the tensor stores, padded lanes included, in memory order.
 template <class T = float>
 std::vector<T> stored_values(const Tensor& tensor) {
   std::vector<T> values(static_cast<size_t>(tensor.storage_elements()));
@@ -46,7 +46,7 @@ std::vector<T> stored_values(const Tensor& tensor) {
   return values;
 }
 
-/// Expects every lane past the last channel to be zero: sums over the whole storage count on it.
+/// Expects every lane past the last channel to be zero: sums over the whole storage rely on it.
 inline void expect_zero_padding(const Tensor& tensor) {
   const int64_t block = layout_block(tensor.layout());
   if (block == 1) return;

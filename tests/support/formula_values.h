@@ -11,7 +11,7 @@
 
 namespace dptrain::testing {
 
-// The weights and data of the golden files, by the formulas that tests/golden/golden.py states.
+// The weights and data of the golden files, by the formulas in tests/golden/golden.py.
 
 inline uint64_t splitmix64(uint64_t x) {
   x += 0x9E3779B97F4A7C15ull;
@@ -41,7 +41,8 @@ inline std::vector<int32_t> formula_labels(uint64_t seed, int64_t count, uint64_
   return labels;
 }
 
-/// What a golden file's parameter begins as, in double precision. `number`: in the order of registration.
+/// The initial values of a golden file's parameter, in double precision. `number` counts parameters in the order of
+/// registration.
 inline std::vector<double> formula_weights(const Parameter& parameter, uint64_t number, uint64_t seed) {
   const Shape& shape = parameter.shape();
   const bool matrix = shape.rank() > 1;
@@ -53,7 +54,7 @@ inline std::vector<double> formula_weights(const Parameter& parameter, uint64_t 
   return values;
 }
 
-/// Gives a model's parameters these values, and returns them by name.
+/// Fills a model's parameters with their initial values, and returns these by name.
 inline std::map<std::string, std::vector<double>> fill_by_formula(nn::Model& model, uint64_t seed) {
   std::map<std::string, std::vector<double>> all;
   model.visit_parameters([&](const std::string& name, const Parameter& parameter, const nn::Initializer&) {

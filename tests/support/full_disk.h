@@ -6,7 +6,7 @@
 
 namespace dptrain::testing {
 
-/// While it lives, a file of this process that grows past `bytes` fails to be written, as on a full disk.
+/// While the object lives, writing a file of this process past `bytes` fails, as on a full disk.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

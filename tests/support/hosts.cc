@@ -64,7 +64,7 @@ void Hosts::wait_until_reached(int host) const {
     Command connects = on(from);
     connects.insert(connects.end(),
                     {"/usr/bin/timeout", "1", "/bin/bash", "-c", fmt::format("exec 3<>/dev/tcp/10.77.0.{}/9", to)});
-    // Nobody listens there: who answers refuses.
+    // No program listens on the port, so a host that is reached refuses the connection.
     for (int tries = 0; Process({.command = connects, .folder = "/", .timeout_s = 10, .out = {}, .err = {}})
                             .wait()
                             .err.find("refused") == std::string::npos;

@@ -7,8 +7,8 @@
 
 namespace dptrain::testing {
 
-/// Some "hosts" on this machine, as network namespaces (tests/support/namespaces.sh), until the object ends. One object
-/// a process at a time.
+/// Several "hosts" on this machine, as network namespaces (tests/support/namespaces.sh), until the object ends. A
+/// process may have one such object at a time.
 class Hosts {
  public:
   explicit Hosts(int count);
@@ -16,27 +16,27 @@ class Hosts {
   Hosts(const Hosts&) = delete;
   Hosts& operator=(const Hosts&) = delete;
 
-  /// Why this machine can't have them, for a test to skip; "" where it can. Where the variable DPTRAIN_NEEDS_HOSTS is
-  /// set, as in continuous integration, that is a failure.
+  /// Why this machine can't have such hosts, for a test to skip; "" where it can. If the variable DPTRAIN_NEEDS_HOSTS
+  /// is set, as in continuous integration, their absence is a failure.
   const std::string& absence() const { return absence_; }
 
-  /// What a command begins with, to run on one of them.
+  /// The words to put before a command to run it on one of the hosts.
   Command on(int host) const;
-  /// What reaches them, as ssh does.
+  /// A command that reaches the hosts, as ssh does.
   std::string agent() const;
 
-  /// A job with processes on each of them, by number, started on the first.
+  /// A job whose processes are spread over the hosts in order, started on the first host.
   LaunchOptions launch_options(const std::vector<Command>& processes, const std::filesystem::path& folder) const;
 
-  /// Holds every link to a rate of tc's, such as "1gbit".
+  /// Limits every link to a rate in tc's notation, such as "1gbit".
   void slow(const std::string& rate) const;
-  /// Blocks until the first host and this one reach each other, as they do some time after the link is there again.
+  /// Blocks until the first host and this one reach each other: that takes a while after the link is up again.
   void wait_until_reached(int host) const;
-  /// Cuts a host off, or connects it again.
+  /// Disconnects a host, or connects it again.
   void set_link(int host, bool up) const;
-  /// All that one of them sends to another is lost from now on, and nothing of what it gets from there.
+  /// From now on drops everything that host `from` sends to host `to`. The other direction still works.
   void lose(int from, int to) const;
-  /// Blocks until nothing runs on any of them; fails the test where something still does after that.
+  /// Blocks until no process runs on any of the hosts; fails the test if one still runs after `timeout_s`.
   void wait_until_idle(double timeout_s) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace dptrain::testing {
 namespace {
 
-/// Elements that have no end.
+/// Elements without an end tag.
 const std::set<std::string> kVoid = {"meta", "br"};
 /// Elements and attributes that load or run something.
 const std::set<std::string> kLoading = {"script", "link", "img", "iframe", "object", "embed", "base", "form"};

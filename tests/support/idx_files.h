@@ -12,7 +12,7 @@
 
 namespace dptrain::testing {
 
-/// A folder that is empty at first and gone at the end.
+/// A new, empty folder that is deleted at the end.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -28,7 +28,7 @@ class ScratchFolder {
   }
   const std::filesystem::path& path() const { return path_; }
 
-  /// Writes a file of this folder and returns its path.
+  /// Writes a file into this folder and returns its path.
   std::filesystem::path write(const std::string& name, const std::string& bytes) const {
     std::ofstream file(path_ / name, std::ios::binary);
     file << bytes;

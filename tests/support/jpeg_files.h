@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <cstdio>
-// After these, which it needs.
+// jpeglib.h needs the headers above.
 #include <jpeglib.h>
 
 #include <cstdint>
@@ -13,18 +13,19 @@
 namespace dptrain::testing {
 
 struct JpegKind {
-  J_COLOR_SPACE color = JCS_RGB;  ///< of the samples: JCS_GRAYSCALE, JCS_RGB or JCS_CMYK
+  J_COLOR_SPACE color = JCS_RGB;  ///< color space of the samples: JCS_GRAYSCALE, JCS_RGB or JCS_CMYK
   bool progressive = false;
 };
 
-/// A JPEG file of the best quality, without subsampling. `samples`: row by row, those of a pixel side by side.
+/// A JPEG file of the best quality, without subsampling. `samples` are row by row, with the samples of a pixel
+/// together.
 inline std::string jpeg_file(int height, int width, const std::vector<uint8_t>& samples, const JpegKind& kind = {}) {
   jpeg_compress_struct jpeg = {};
   jpeg_error_mgr errors = {};
   jpeg.err = jpeg_std_error(&errors);
   jpeg_create_compress(&jpeg);
   unsigned char* bytes = nullptr;
-  unsigned long size = 0;  // libjpeg's
+  unsigned long size = 0;  // the type that libjpeg uses
   jpeg_mem_dest(&jpeg, &bytes, &size);
   jpeg.image_width = static_cast<JDIMENSION>(width);
   jpeg.image_height = static_cast<JDIMENSION>(height);

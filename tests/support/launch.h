@@ -21,20 +21,20 @@ namespace dptrain::testing {
 using Command = std::vector<std::string>;
 
 struct LaunchOptions {
-  std::vector<Command> processes;  ///< what each of them runs
-  std::filesystem::path folder;    ///< that they work in
-  Command on = {};                 ///< what to begin mpirun's command with, to run it elsewhere
-  Command flags = {};              ///< more of them for mpirun
-  /// Where one fails, mpirun sends the others SIGTERM after so long, and kills them after as long again; rather a
-  /// second less for each that has ended meanwhile.
+  std::vector<Command> processes;  ///< what each process runs
+  std::filesystem::path folder;    ///< working folder of the processes
+  Command on = {};                 ///< words to put before mpirun's command, to run it elsewhere
+  Command flags = {};              ///< more flags for mpirun
+  /// Where a process fails, mpirun sends the others SIGTERM after this many seconds, and kills them after as many
+  /// again. The time is about a second shorter for each process that has ended meanwhile.
   int grace_s = 0;
-  double timeout_s = 60;  ///< after which mpirun is killed, which fails the test
+  double timeout_s = 60;  ///< after it mpirun is killed, which fails the test
 };
 
 struct Launched {
   Finished launcher;
-  /// Their stdout and stderr apart from each other's, without what marks a line as one of theirs ("[rank 1] "): so what
-  /// they say can be compared. exit -1 where the launcher killed one before it ended by itself.
+  /// Each process's stdout and stderr separately, without the prefix of a line ("[rank 1] "), so that outputs can be
+  /// compared. exit is -1 where the launcher killed a process before it ended by itself.
   std::vector<Finished> processes;
 };
 
@@ -42,23 +42,25 @@ struct Launched {
 class Launch {
  public:
   explicit Launch(const LaunchOptions& options);
-  /// What a failed test leaves running ends, too, also where mpirun can't end it any more.
+  /// Ends what a failed test leaves running, even where mpirun can no longer end it.
   ~Launch();
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
 
-  /// mpirun itself, to be signalled or waited for.
+  /// mpirun itself, to be signaled or waited for.
   Process& launcher() { return mpirun_; }
-  /// Whether mpirun has got so far as to start the program of a process.
+  /// Whether mpirun has already started a process's program.
   bool has_started(size_t process) const;
-  /// Of the program that a process runs. Waits until it is started: a signal to process 0 would be one to the test.
-  /// \throws std::runtime_error where it isn't within half a minute
+  /// The id of the program that a process runs. Waits until it is started: a signal to process id 0 would go to the
+  /// test.
+  /// \throws std::runtime_error if the program isn't started within half a minute
   pid_t pid(size_t process) const;
   /// Whether a process has ended by itself.
   bool has_ended(size_t process) const;
-  /// Blocks until all of these have, also once mpirun is gone; fails the test where they don't.
+  /// Blocks until all of these processes have ended, even if mpirun is gone by then; fails the test if they don't end
+  /// in time.
   void wait_for_ends(const std::vector<size_t>& processes, double timeout_s) const;
-  /// What a process has written so far, as it stands there.
+  /// What a process has written so far, unchanged.
   std::string out(size_t process) const;
   std::string err(size_t process) const;
 
@@ -73,7 +75,7 @@ class Launch {
   Process mpirun_;
 };
 
-/// Runs one command in so many processes, until all have ended.
+/// Runs one command in `count` processes, until all have ended.
 Launched launch(size_t count, const Command& command, const std::filesystem::path& folder);
 
 }  // namespace dptrain::testing

@@ -17,12 +17,12 @@
 
 namespace dptrain {
 
-/// Messages that have come, until they are taken in the order in which their receives were started.
+/// Messages that have arrived and are not yet taken. They are taken in the order in which their receives were started.
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
  public:
   using Box = std::tuple<int, int, int>;  // from, to, tag
 
-  /// `fetch` is called before anybody looks for a message: whatever brings them does so then.
+  /// `fetch` is called before every look for a message; it delivers the messages that have arrived.
   explicit Mailbox(std::function<void()> fetch = {}) : fetch_(std::move(fetch)) {}
 
   void put(const Box& box, std::vector<std::byte> message) {
@@ -69,10 +69,10 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   const std::function<void()> fetch_;
   std::mutex mutex_;
   std::map<Box, std::deque<std::vector<std::byte>>> messages_;
-  std::map<Box, int64_t> started_, taken_;  // receives so far
+  std::map<Box, int64_t> started_, taken_;  // number of receives so far
 };
 
-/// A message that was copied as it was sent.
+/// A message that was copied when it was sent.
 class CopiedMessage final : public WireMessage {
  public:
   explicit CopiedMessage(int64_t bytes) : bytes_(bytes) {}

@@ -9,10 +9,10 @@
 
 namespace dptrain {
 
-/// Wires between processes that are played by threads of one. A message is copied as it is sent.
+/// Wires between processes that threads of one process play. A message is copied when it is sent.
 class MemoryWires {
  public:
-  /// The ends of processes 0, 1...
+  /// The wire ends of processes 0, 1...
   static std::vector<std::shared_ptr<ProcessWire>> make(int processes) {
     const auto mail = std::make_shared<Mailbox>();
     std::vector<std::shared_ptr<ProcessWire>> wires;

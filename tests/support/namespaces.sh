@@ -24,7 +24,7 @@ fail() {
 name=$2
 [[ $name =~ ^dptrain-[0-9]+$ ]] || fail 64 "expected a name such as dptrain-4711, got '$name'"
 
-# of NAME: its namespaces, a line each.
+# of NAME: its namespaces, one per line.
 of() { ip netns list | awk '{print $1}' | { grep -x -- "$1-\([0-9]*\|switch\)" || true; }; }
 
 delete() {
@@ -33,7 +33,7 @@ delete() {
     pids=$(ip netns pids "$space" 2> /dev/null) || true
     # shellcheck disable=SC2086 # a number a word
     [[ -z $pids ]] || kill -KILL $pids 2> /dev/null || true
-    # Another one may be removing what was left behind, too.
+    # Another process may be removing leftovers, too.
     ip netns delete "$space" 2> /dev/null || [[ ! -e /run/netns/$space ]]
   done
 }
@@ -68,7 +68,7 @@ add() {
   done
 }
 
-# A host's name is its own, too.
+# Each host also has its own host name.
 case $1 in
   add)
     [[ ${3:-} =~ ^[1-9]$ ]] || fail 64 "add needs a count from 1 to 9"
@@ -102,7 +102,7 @@ case $1 in
     ;;
   lose)
     (($# == 4)) || fail 64 "lose needs the numbers of two hosts"
-    # An address of the hardware that nobody has.
+    # A hardware address that no host has.
     ip -n "$name-$3" neighbour replace "10.77.0.$4" lladdr 02:00:00:00:00:99 dev eth0 nud permanent
     ;;
   pids)

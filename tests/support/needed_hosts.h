@@ -7,8 +7,8 @@
 
 namespace dptrain::testing {
 
-/// Why this machine can't have what a test of several hosts needs, for the test to skip. Who skips for it has failed
-/// all the same where the variable DPTRAIN_NEEDS_HOSTS is set, as in continuous integration.
+/// Why this machine can't have what a test of several hosts needs, for the test to skip. If the variable
+/// DPTRAIN_NEEDS_HOSTS is set, as in continuous integration, a test that skips for this reason also fails.
 inline std::string absent_of_hosts(std::string why) {
   const char* needed = std::getenv("DPTRAIN_NEEDS_HOSTS");
   if (!why.empty() && needed != nullptr && *needed != '\0') ADD_FAILURE() << why << ", and DPTRAIN_NEEDS_HOSTS is set";

@@ -12,19 +12,19 @@ namespace dptrain::testing {
 
 struct PngKind {
   int color = PNG_COLOR_TYPE_GRAY;
-  int bits = 8;  ///< of a sample
+  int bits = 8;  ///< bits per sample
   bool interlaced = false;
-  double gamma = 0;           ///< of its gAMA chunk; 0: none
-  bool transparency = false;  ///< a tRNS chunk that makes the palette's entries see-through
+  double gamma = 0;           ///< value of the gAMA chunk; 0: no chunk
+  bool transparency = false;  ///< whether a tRNS chunk makes the palette's entries transparent
 };
 
-/// Entry i of the palette of such files.
+/// Entry i of the palette of these files.
 inline png_color palette_color(int i) {
   return {static_cast<png_byte>(10 * i), static_cast<png_byte>(20 * i), static_cast<png_byte>(255 - i)};
 }
 
-/// A PNG file. `samples`: row by row, those of a pixel side by side; a byte each, or two with 16 bits, the high one
-/// first.
+/// A PNG file. `samples` are row by row, with the samples of a pixel together: one byte each, or with 16 bits two, the
+/// high one first.
 inline std::string png_file(int height, int width, const std::vector<uint8_t>& samples, const PngKind& kind = {}) {
   std::string file;
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);

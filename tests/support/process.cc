@@ -49,7 +49,7 @@ Process::Process(const ProcessOptions& options) : timeout_s_(options.timeout_s) 
   std::vector<char*> arguments;
   for (const auto& argument : options.command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  // As a user's shell starts it: what ctest says of OpenMP is meant for the test programs.
+  // The environment is that of a user's shell: ctest's settings for OpenMP are meant for the test programs only.
   std::vector<char*> environment;
   for (char** variable = environ; *variable != nullptr; ++variable)
     if (!std::string_view(*variable).starts_with("OMP_")) environment.push_back(*variable);
@@ -58,8 +58,8 @@ Process::Process(const ProcessOptions& options) : timeout_s_(options.timeout_s) 
   pid_ = ::fork();
   if (pid_ < 0) ADD_FAILURE() << "could not fork";
   if (pid_ != 0) return;
-  // In the child nothing but system calls, as other threads may have held the C library's locks. Who started the test
-  // in the background has it ignore Ctrl-C, and a shell would never heed it again.
+  // The child may only make system calls, since other threads may have held the C library's locks. If the test was
+  // started in the background it ignores Ctrl-C, and a shell that inherits that could never react to it.
   ::signal(SIGINT, SIG_DFL);
   redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
   redirect(STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC);

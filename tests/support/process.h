@@ -13,14 +13,14 @@
 
 namespace dptrain::testing {
 
-/// The whole of a file; "" where there is none.
+/// The whole text of a file; "" where there is no file.
 std::string text_of(const std::filesystem::path& path);
 
 std::vector<std::string> lines_of(const std::string& text);
 
 /// How a program ended, and what it wrote.
 struct Finished {
-  int exit = -1;  ///< 128 + signal where one killed it, as a shell says it
+  int exit = -1;  ///< 128 + signal where a signal killed it, as in a shell
   std::string out;
   std::string err;
 
@@ -29,14 +29,14 @@ struct Finished {
 
 struct ProcessOptions {
   std::vector<std::string> command;
-  std::filesystem::path folder;  ///< that it works in
-  double timeout_s = 240;        ///< after which it is killed, which fails the test
-  /// Where stdout goes: "" is captured, "closed" is not open at all, anything else is a file, such as /dev/full.
+  std::filesystem::path folder;  ///< working folder
+  double timeout_s = 240;        ///< after it the program is killed, which fails the test
+  /// Where stdout goes: "" captures it, "closed" closes it, and anything else is a file, such as /dev/full.
   std::string out;
   std::string err;
 };
 
-/// A program that runs beside the test; killed where the test leaves it running.
+/// A program that runs beside the test. It is killed if it still runs when the object ends.
 class Process {
  public:
   explicit Process(const ProcessOptions& options);
@@ -44,16 +44,17 @@ class Process {
   Process& operator=(const Process&) = delete;
   ~Process();
 
-  /// Nothing where it has ended: its number may be another's by now, and 0 would be our own group.
+  /// Sends a signal. Does nothing if the program has ended: another process may have its id by now, and id 0 would be
+  /// our own group.
   void signal(int number) const;
 
-  /// Whether it has come to where it catches the signal, by which it would be ended before.
+  /// Whether the program already has its handler for the signal. Without a handler, the signal would end it.
   bool catches(int number) const;
 
-  /// Blocks until `condition` holds; fails the test where the program ends before that.
+  /// Blocks until `condition` holds; fails the test if the program ends before that.
   void wait_until(const std::function<bool()>& condition);
 
-  /// Blocks until it has ended.
+  /// Blocks until the program has ended.
   Finished wait();
 
  private:

@@ -10,8 +10,8 @@
 
 namespace dptrain::testing {
 
-/// A Slurm of two nodes on this machine (tests/support/slurm.sh) until the object ends, which `srun` and the like
-/// reach.
+/// A Slurm of two nodes on this machine (tests/support/slurm.sh) until the object ends. `srun` and Slurm's other
+/// commands reach it.
 class Slurm {
  public:
   Slurm() {
@@ -30,8 +30,8 @@ class Slurm {
   Slurm(const Slurm&) = delete;
   Slurm& operator=(const Slurm&) = delete;
 
-  /// Why this machine can't have it, for a test to skip; "" where it can. Where the variable DPTRAIN_NEEDS_HOSTS is
-  /// set, as in continuous integration, that is a failure.
+  /// Why this machine can't have Slurm, for a test to skip; "" where it can. If the variable DPTRAIN_NEEDS_HOSTS is
+  /// set, as in continuous integration, its absence is a failure.
   const std::string& absence() const { return absence_; }
 
  private:

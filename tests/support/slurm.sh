@@ -14,7 +14,8 @@ fail() {
 (($# == 2)) || fail 64 "expected start or stop, and a folder"
 folder=$2
 
-# The pids of its daemons, which are in their files; one that has ended has no command any more, also where nobody asks for its code.
+# The pids of its daemons, from their files. A daemon that has ended has no command any more, even if its exit code wasn't
+# collected.
 running() {
   local pid
   for pid in $(cat "$folder"/*.pid 2> /dev/null || true); do
@@ -34,7 +35,7 @@ stop() {
   done
 }
 
-# free_port: one that nobody listens on.
+# free_port: a port on which no process listens.
 free_port() {
   local port
   while port=$((20000 + RANDOM % 12000)); do
@@ -82,7 +83,7 @@ END
   export SLURM_CONF=$folder/slurm.conf
   trap stop ERR
   slurmctld -f "$SLURM_CONF" 2> "$folder/err"
-  # Each with a name and files of its own, as the plugin's names of files have no node in them.
+  # Each node has its own name and files, since the plugin's file names don't contain the node.
   for name in node1 node2; do
     unshare --mount --uts sh -c 'hostname "$0" && mount --bind "$1/$0" "$1/spool" && exec slurmd -N "$0" -f "$1/slurm.conf"' "$name" "$folder" \
       2>> "$folder/err"

@@ -21,7 +21,7 @@ inline Tensor labels_on(Device& device, const std::vector<int32_t>& labels) {
   return tensor;
 }
 
-/// What keys the draws of a step: sample numbers [begin, end), and the epoch.
+/// The keys of a step's random draws: sample numbers [begin, end), and the epoch.
 inline Tensor sample_ids_on(Device& device, int64_t begin, int64_t end) {
   std::vector<int64_t> ids;
   for (int64_t id = begin; id < end; ++id) ids.push_back(id);
@@ -31,7 +31,7 @@ inline Tensor sample_ids_on(Device& device, int64_t begin, int64_t end) {
 }
 inline Tensor epoch_on(Device& device, int32_t epoch) { return labels_on(device, {epoch}); }
 
-/// A tensor of whole numbers, on the host.
+/// The values of an integer tensor, on the host.
 inline std::vector<int32_t> integers_of(const Tensor& tensor) {
   std::vector<int32_t> values(static_cast<size_t>(tensor.elements()));
   tensor.device().download(values.data(), tensor.data<int32_t>(), tensor.bytes());

@@ -8,7 +8,7 @@
 
 namespace dptrain::testing {
 
-/// A parameter that stands alone, with memory of its own.
+/// A single parameter with memory of its own.
 inline Parameter test_parameter(Device& device, const Shape& shape, const std::vector<float>& values,
                                 Layout layout = Layout::plain, const std::string& name = "weight") {
   Parameter parameter(shape, layout);

@@ -1,4 +1,4 @@
-// Numbers of 16 bits, each of them and what lies between them.
+// 16-bit numbers: every one of them, and values between them.
 #include "tensor/half_precision.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tensors own or share memory of a device; views see parts of it.
+// Tensors own or share a device's memory; views see parts of it.
 
 #include "tensor/tensor.h"
 
@@ -111,7 +111,7 @@ TEST_F(Tensors, GiveTheirSamples) {
   EXPECT_EQ(tensor.samples(4, 4).elements(), 0);
   testing::expect_error(ExitCode::bug, {"samples 2 to 5"}, [&] { tensor.samples(2, 5); });
   testing::expect_error(ExitCode::bug, {"samples 3 to 2"}, [&] { tensor.samples(3, 2); });
-  // In a blocked layout a sample takes its padded lanes with it.
+  // In a blocked layout, a sample includes its padded lanes.
   const Tensor blocked = Tensor::empty(*device_, {3, 20, 2, 2}, {.layout = Layout::nchw16c});
   EXPECT_EQ(blocked.samples(1, 2).raw() - blocked.raw(), 32 * 4 * 4);
 }

@@ -41,8 +41,8 @@ Trained trained(const Overrides& overrides) {
   return {.epochs = observer.epochs, .weights = read_safetensors(outcome.weights)};
 }
 
-/// Every activation and weight is off by up to 2^-9 of itself, in either direction: the 40 that follow one another in
-/// ResNet-18 make about 1 % together, and what is learned from that differs as much.
+/// Every activation and weight has a relative error of up to 2^-9, in either direction. Over ResNet-18's 40 consecutive
+/// ones that adds up to about 1 %, and what is learned from them differs as much.
 constexpr double kNear = 0.03;
 
 void expect_losses_near(const Trained& got, const Trained& right) {
@@ -67,8 +67,8 @@ double distance(const Trained& a, const Trained& b) {
   return std::sqrt(square);
 }
 
-/// Training went the same way: the weights are much nearer to each other than to where they began. Steps along other
-/// gradients would leave them as far apart as the way is long.
+/// Expects both runs to have trained in the same direction: the weights are much closer to each other than to the
+/// initial weights. Steps along other gradients would leave them as far apart as they have moved.
 void expect_same_way(const Trained& got, const Trained& right, const Overrides& overrides, double most) {
   const Trained begin = trained(overrides + Overrides{"learning_rate=1e-30", "epochs=1", "eval_every=0"});
   const double way = distance(right, begin), apart = distance(got, right);
@@ -91,7 +91,7 @@ TEST_P(Bf16Models, LearnNearlyWhatF32Learns) {
   const Overrides overrides = Overrides{"devices=[cpu:0]"} + GetParam().overrides;
   const Trained full = trained(overrides), half = trained(overrides + Overrides{"precision=bf16"});
   expect_losses_near(half, full);
-  // 0.065 for LeNet, less for the others.
+  // The ratio is 0.065 for LeNet, and less for the others.
   expect_same_way(half, full, overrides, 0.15);
   EXPECT_LT(train_loss(half.epochs.back()), train_loss(half.epochs.front())) << "nothing was learned";
   EXPECT_NE(train_loss(half.epochs.back()), train_loss(full.epochs.back())) << "nothing was rounded";
@@ -124,8 +124,8 @@ INSTANTIATE_TEST_SUITE_P(
              "dataset={name: synthetic, samples: 64, test_samples: 20}", "learning_rate=0.002", "optimizer=adamw"}}),
     [](const auto& test) { return test.param.name; });
 
-/// A step's gradients are the same numbers in f32, added in other orders; what differs after that is on which side of a
-/// rounding a weight lands.
+/// A step's gradients are the same numbers in f32, added in other orders. After that, results differ by the side of a
+/// rounding on which a weight is.
 TEST(Bf16Strategies, LearnWhatOneDeviceLearns) {
   for (const Overrides& model : {kDigits + Overrides{"ema=0.5", "augment=[random_crop: 2, flip]"}, kBert}) {
     const Overrides overrides = model + Overrides{"precision=bf16", "accumulate=2"};
@@ -134,13 +134,13 @@ TEST(Bf16Strategies, LearnWhatOneDeviceLearns) {
       SCOPED_TRACE(strategy);
       const Trained shared = trained(overrides + Overrides{strategy});
       expect_losses_near(shared, one);
-      // 0.043 for LeNet where AMX computes, whose roundings fall differently; BERT less.
+      // The ratio is 0.043 for LeNet where AMX computes, which rounds differently; it is less for BERT.
       expect_same_way(shared, one, overrides + Overrides{"devices=[cpu:0]"}, 0.08);
     }
   }
 }
 
-/// Before a weight lands on another side of a rounding, what is left is the order of sums in f32.
+/// Until a weight is rounded to another side, only the order of sums in f32 differs.
 TEST(Bf16Strategies, BeginAsOneDeviceDoes) {
   const Overrides few = kDigits + Overrides{"precision=bf16", "accumulate=2", "epochs=1", "dataset.limit=128"};
   const Trained one = trained(few + Overrides{"devices=[cpu:0]"});
@@ -172,11 +172,11 @@ TEST(Bf16Training, KeepsTheWeightsThemselvesInF32) {
       ++values;
       of_bf16 += (std::bit_cast<uint32_t>(value) & 0xffff) == 0;
     }
-  // Of floats of any bits one in 65,536 would be.
+  // Among random floats, one in 65,536 would be a bf16 value.
   EXPECT_LT(of_bf16, values / 100);
 }
 
-/// But for labels, losses and statistics, which are small here, activations are half as large.
+/// Activations take half as much memory, except labels, losses and statistics, which are small here.
 TEST(Bf16Training, HoldsHalfTheActivations) {
   const Overrides resnet = {"model=resnet18"};
   for (const Overrides* each : {&resnet, &kBert}) {
@@ -186,15 +186,15 @@ TEST(Bf16Training, HoldsHalfTheActivations) {
       return trained(overrides + Overrides{precision}).epochs[0].devices[0].memory;
     };
     const MemoryCounts full = memory("precision=fp32"), half = memory("precision=bf16");
-    // What is held when most memory is. Of so small a BERT that is at another time in each precision: what products
-    // take meanwhile is counted, too.
+    // The memory held at the peak. Such a small BERT has its peak at another time in each precision, so the workspaces
+    // of products are counted, too.
     const auto held = [&](const MemoryCounts& counts) {
       return counts[MemoryPurpose::activations] + (&model == &kBert ? counts[MemoryPurpose::workspace] : 0);
     };
     EXPECT_LT(held(half), held(full) * (&model == &kBert ? 70 : 55) / 100);
     EXPECT_LT(half[MemoryPurpose::weights], full[MemoryPurpose::weights] * 151 / 100) << "with the copy";
-    // f32 in both; when most memory is held, which is at another time in each where convolutions have other workspaces,
-    // not all of them may be there.
+    // Gradients are f32 in both. Not all of them may be held at the peak, which is at different times where
+    // convolutions have different workspaces.
     EXPECT_LE(half[MemoryPurpose::gradients], full[MemoryPurpose::gradients]);
     EXPECT_GT(2 * half[MemoryPurpose::gradients], full[MemoryPurpose::gradients]);
     EXPECT_EQ(half[MemoryPurpose::optimizer], full[MemoryPurpose::optimizer]);

@@ -47,7 +47,7 @@ TEST(ChanceLevel, IsToldOfAsynchronousUpdatesThatLearnedNothing) {
             std::string::npos);
 }
 
-/// Few steps make an epoch of little data: the first one may be over before anything is learned.
+/// With little data an epoch has few steps: the first one may end before anything is learned.
 TEST(ChanceLevel, IsToldOnceItStays) {
   const ByteImages data = images();
   ChanceWatch watch(data);
@@ -80,7 +80,7 @@ TEST(ChanceLevel, NothingIsToldWhereSmoothingHidesWhatIsLearned) {
   EXPECT_TRUE(ChanceWatch(images(), /*label_smoothing=*/0.1).warning_after(with_loss(2.31), /*is_last=*/true));
 }
 
-/// Masked tokens and next sentences are guessed.
+/// Chance means guessing masked tokens and next sentences.
 TEST(ChanceLevel, OfTextIsThatOfItsVocabularyAndOfTwoSentences) {
   const Experiment experiment =
       experiment_of({"model={name: bert, vocab: 80, hidden: 16, layers: 1, heads: 2, seq: 24}",

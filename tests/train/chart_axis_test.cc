@@ -67,7 +67,7 @@ TEST(ChartAxis, EqualNumbersAndTheLargestHaveAnAxis) {
       EXPECT_FALSE(axis.ticks().empty()) << value;
       EXPECT_LE(axis.ticks().size(), 12u) << value;
     }
-  // The next double is a thousand further on.
+  // The next double is a thousand larger or more.
   const double large = 1e19, next = std::nextafter(large, std::numeric_limits<double>::infinity());
   for (const ChartAxis& axis : {ChartAxis::between_ticks(large, next), ChartAxis::counted(large, large)}) {
     EXPECT_TRUE(std::isfinite(axis.share(large)));

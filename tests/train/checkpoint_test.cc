@@ -1,4 +1,4 @@
-// Checkpoints are there whole or not at all, and what was written is what is read; anything else is refused by name.
+// Checkpoints are complete or don't exist, and reading returns what was written. Anything else is refused by name.
 #include "train/checkpoint.h"
 
 #include <gtest/gtest.h>
@@ -108,7 +108,7 @@ TEST(Checkpoint, TheNewestAreKept) {
   EXPECT_EQ(folders[0].filename(), "step-1000000");
   EXPECT_EQ(folders[1].filename(), "step-1000001");
   EXPECT_FALSE(fs::exists(scratch.path() / "step-000005"));
-  // One of the same step takes the other's place.
+  // A checkpoint of the same step replaces it.
   write_checkpoint(scratch.path(), checkpoint_at(1'000'001), 2);
   EXPECT_EQ(checkpoint_folders(scratch.path()).size(), 2u);
 }
@@ -146,7 +146,7 @@ TEST(Checkpoint, OthersNumbersAreNoSteps) {
   EXPECT_EQ(checkpoint_folders(scratch.path()).size(), 2u);
 }
 
-/// Every way to spoil a checkpoint's folder, and what is said of it.
+/// A way to damage a checkpoint's folder, and the error that follows.
 struct Damage {
   const char* name;
   void (*spoil)(const fs::path& folder);
@@ -255,7 +255,7 @@ TEST(Checkpoint, OlderOnesAreRemovedOnlyWhenTheNewestReadsBack) {
   }
 }
 
-/// For as long as it lives, what this thread does to files is done as a user without rights of its own.
+/// While the object lives, this thread accesses files as a user without privileges.
 class WithoutRights {
  public:
   WithoutRights() : user_(::setfsuid(65534)) {}
@@ -269,7 +269,7 @@ class WithoutRights {
 
 TEST(Checkpoint, WhatAPowerCutMayLoseIsSaid) {
   const ScratchFolder scratch;
-  // A folder that can be written but not opened, so that nothing syncs it.
+  // The folder can be written but not opened, so it can't be synced.
   fs::permissions(scratch.path(), static_cast<fs::perms>(0333));
   {
     const WithoutRights rights;
@@ -294,7 +294,7 @@ TEST(Checkpoint, WhereAllAreDamagedNoneIsTakenForNone) {
   EXPECT_EQ(reported, 2u);
 }
 
-/// As a copy may lose it: its weights aren't passed over in silence, and nothing of them is replaced.
+/// A copy may lose the manifest: the weights aren't skipped silently, and no file of them is replaced.
 TEST(Checkpoint, OneWithoutItsManifestIsDamaged) {
   const ScratchFolder scratch;
   const fs::path older = write_checkpoint(scratch.path(), checkpoint_at(2), 5),
@@ -363,7 +363,7 @@ TEST(Checkpoint, AFullDiskLeavesTheOneBefore) {
   const ScratchFolder scratch;
   write_checkpoint(scratch.path(), checkpoint_at(1), 1);
   Checkpoint large = checkpoint_at(2);
-  // The optimizer's file, the second, is the one that doesn't fit.
+  // The optimizer's file, the second one, is the one that doesn't fit.
   large.state.optimizer = {{"m", {10'000}, std::vector<float>(10'000, 1)}};
   {
     const FullDisk disk(16'384);
@@ -389,7 +389,7 @@ TEST(Checkpoint, WhatAKilledProcessLeftIsRemoved) {
   EXPECT_EQ(checkpoint_folders(scratch.path()).size(), 1u);
 }
 
-/// What stands for a checkpoint of this step, and when it was made.
+/// Writes a placeholder for a checkpoint of this step, with this time of creation.
 void leave(const fs::path& folder, int64_t step, const std::string& name, double seconds) {
   Checkpoint checkpoint = checkpoint_at(step);
   checkpoint.position.seconds = seconds;

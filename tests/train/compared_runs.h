@@ -8,7 +8,7 @@
 
 namespace dptrain::train {
 
-/// What a test says of a run; the rest is filled in.
+/// What a test says of a run; figures_of fills in the rest.
 struct FiguresRow {
   std::string run;
   size_t devices = 1;
@@ -20,7 +20,8 @@ struct FiguresRow {
   std::optional<double> target = {};
 };
 
-/// A training for each of `seconds`, of 1,000 samples an epoch; those without an accuracy were never evaluated.
+/// Figures with one training for each of `seconds`, of 1,000 samples per epoch. Trainings without an accuracy were
+/// never evaluated.
 inline RunFigures figures_of(const FiguresRow& row) {
   RunFigures figures{.run = row.run, .strategy = "ddp", .devices = {}, .trainings = {}, .target = row.target};
   for (size_t device = 0; device < row.devices; ++device) figures.devices.push_back("cpu:" + std::to_string(device));

@@ -10,7 +10,7 @@ namespace {
 
 using testing::expect_error;
 
-/// `single` in 2 s; `ddp` on two devices in 1.25 s; one whose name holds what an expression is made of in 4 s.
+/// `single` takes 2 s, `ddp` on two devices 1.25 s, and a run whose name contains operators 4 s.
 const std::vector<RunFigures> kRuns = {
     figures_of({.run = "single", .devices = 1, .seconds = {2}, .accuracies = {0.9}, .target = 0.445}),
     figures_of({.run = "ddp",
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"speedup>=1", false, " failed: speedup(a(b)<=1) is 0.5"},
                       Case{"efficiency>0.2", true, " holds: efficiency(ddp) is 0.8, efficiency(a(b)<=1) is 0.25"}));
 
-/// A metric by its name, and what it is of each run; nothing of the first where it is relative to that.
+/// A metric's name and its value for each run; the first run has no value if the metric is relative to it.
 struct KnownMetric {
   const char* name;
   std::vector<std::string> values;
@@ -140,7 +140,7 @@ TEST(ComparisonAssertionMetrics, ATargetThatWasNotReachedFails) {
             "target, seconds_to_target(a(b)<=1) is unknown, as not every training has come to the target");
 }
 
-/// Of a speed of 500 samples/s, whether it is so beside a bound below, the same and above.
+/// For a speed of 500 samples/s: whether the assertion holds with a bound below, at and above the speed.
 TEST(ComparisonAssertionOperators, HoldBelowAtAndAboveTheBound) {
   struct Row {
     const char* text;

@@ -37,7 +37,7 @@ size_t characters(const std::string& line) {
   return static_cast<size_t>(std::ranges::count_if(line, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-/// A report without its line ends, for words that may stand on two lines.
+/// A report without line ends, to find words that may be on two lines.
 std::string in_one_line(std::string text) {
   std::ranges::replace(text, '\n', ' ');
   return text;
@@ -87,7 +87,7 @@ TEST(ComparisonReport, OfATargetHasTheSecondsToIt) {
   for (const char* words : {"s to 90 %", "1.00 ± 0.00", "2.00 ± 0.00", "seconds to 90 % differs significantly, by +1",
                             "Seconds to 90 % are of training"})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
-  // Of some that have come to it, and of none.
+  // Some of a run's trainings have reached the target, or none.
   report.runs[0].trainings[1].evaluations.pop_back();
   for (TrainingFigures& training : report.runs[1].trainings) training.evaluations.clear();
   text = report.text(220);

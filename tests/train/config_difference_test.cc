@@ -64,7 +64,7 @@ TEST(ConfigDifference, GoesItemByItemThroughListsOfMappings) {
   EXPECT_EQ(lines("relu", "linear: {features: 64}"), Lines{"layers[1]: relu {linear: {features: 64}}"});
   EXPECT_EQ(lines("conv: {channels: 8}", "linear: {features: 64}"),
             Lines{"layers[1]: {conv: {channels: 8}} {linear: {features: 64}}"});
-  // Not as long: what lies between the items that both have.
+  // The lists differ in length: the difference is what is between the items that both have.
   EXPECT_EQ(lines("relu, linear: {features: 64}", "linear: {features: 64}"), Lines{"layers[1...]: [relu] []"});
   EXPECT_EQ(lines("relu", "relu, relu"), Lines{"layers[2...]: [] [relu]"});
 }

@@ -5,8 +5,8 @@
 namespace dptrain::train {
 namespace {
 
-/// Of three classes, the last one without samples: of five cats four are cats and one is an owl, of three dogs one is a
-/// dog and two are cats.
+/// Three classes, the last one without samples. Of five cats four are predicted as cats and one as an owl; of three
+/// dogs one is predicted as a dog and two as cats.
 ConfusionMatrix cats_and_dogs() {
   ConfusionMatrix matrix(3);
   for (int i = 0; i < 4; ++i) matrix.count(0, 0);

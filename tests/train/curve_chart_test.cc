@@ -14,7 +14,7 @@ namespace {
 using testing::count_of;
 using testing::html_mistakes;
 
-/// A chart of curves that have these values one after the other.
+/// A chart of curves with these consecutive values.
 CurveChart chart_of(const std::vector<std::vector<double>>& curves,
                     CurveChart::Values values = CurveChart::Values::loss) {
   CurveChart chart{.title = "Training loss", .values = values, .curves = {}};

@@ -1,4 +1,4 @@
-// A device whose weights, or losses, go wrong by themselves ends the training, by name, before a checkpoint keeps them.
+// A device whose weights or losses go wrong ends the run, by name, before a checkpoint stores them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using Kind = InjectedFault::Kind;
 using testing::expect_error;
 using testing::ScratchFolder;
 
-/// Trains with a weight that goes wrong.
+/// Trains while a weight goes wrong.
 void train(const ScratchFolder& folder, const InjectedFault& fault, const std::vector<std::string>& overrides) {
   Experiment experiment = experiment_of(overrides);
   experiment.faults = {fault};
@@ -40,7 +40,7 @@ struct Way {
   int64_t step = 2;
   std::string parameter = "conv1.weight";
   int other = 0;
-  /// That are there of steps before.
+  /// The number of checkpoints of earlier steps.
   size_t checkpoints = 0;
 };
 
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
         Way{"next_forward", {"strategy={name: ddp, overlap: next_forward}"}},
         Way{"compressed", {"strategy={name: ddp, compress: {name: powersgd, rank: 1}}"}},
         Way{"accumulated", {"accumulate=2"}}, Way{"average", {"ema=0.9"}},
-        // What is pulled is wrong until the next step pulls anew.
+        // The pulled weights are wrong until the next step pulls again.
         Way{"kvstore", {"strategy=kvstore"}, 1, 3},
         Way{"kvstore_local", {"strategy={name: kvstore, type: local}"}, 1, 3},
         Way{"hybrid", {kFour, "strategy={name: hybrid, model_parallel: 2, micro_batches: 2}"}, 3, 2, "fc2.weight", 1}),

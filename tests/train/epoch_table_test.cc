@@ -25,7 +25,7 @@ EpochMetrics third_epoch() {
   return metrics;
 }
 
-/// The header and the row below it.
+/// The table's header and the row below it.
 std::string table(const EpochMetrics& metrics, int64_t epochs, int width) {
   const EpochTable shown(epochs, width, metrics.validation.has_value());
   return shown.header() + "\n" + shown.row(metrics) + "\n";

@@ -33,9 +33,9 @@ TEST(EventFile, BeginsWithItsVersionAndGrows) {
 TEST(EventFile, IsReadAfterAllThatAreThere) {
   const ScratchFolder scratch;
   std::vector<fs::path> begun;
-  for (int i = 0; i < 3; ++i) begun.push_back(EventFile(scratch.path()).path());  // within one second
+  for (int i = 0; i < 3; ++i) begun.push_back(EventFile(scratch.path()).path());  // all within one second
   EXPECT_EQ(testing::event_files(scratch.path()), begun);
-  // Of a machine whose clock is ahead.
+  // A file of a machine whose clock is ahead.
   scratch.write("events.out.tfevents.8000000000.other", "");
   EXPECT_TRUE(EventFile(scratch.path()).path().filename().string().starts_with("events.out.tfevents.8000000001."));
 }

@@ -14,7 +14,7 @@ std::string hex(const std::string& bytes) {
   return fmt::format("{:02x}", fmt::join(numbers, ""));
 }
 
-/// The bytes are those that TensorBoard 2.21's own RecordWriter writes of such events.
+/// The bytes are those that TensorBoard 2.21's RecordWriter writes for such events.
 TEST(EventRecord, HasTheBytesThatTensorboardWrites) {
   EXPECT_EQ(hex(version_record(1.5)),
             "1800000000000000a37f4b2209000000000000f83f1a0d627261696e2e4576656e743a322a28646c");

@@ -9,7 +9,7 @@
 
 namespace dptrain::train {
 
-/// LeNet on a few made-up images over two CPU workers, with these overrides.
+/// The configuration of a quick experiment: LeNet on a few made-up images over two CPU workers, with these overrides.
 inline ConfigNode config_of(const std::vector<std::string>& overrides = {}) {
   ConfigNode root = parse_config(
       "model: lenet\n"
@@ -24,7 +24,7 @@ inline ConfigNode config_of(const std::vector<std::string>& overrides = {}) {
   return root;
 }
 
-/// That quick experiment.
+/// The experiment that config_of describes.
 inline Experiment experiment_of(const std::vector<std::string>& overrides = {}, const ConfigJob& job = {}) {
   Experiment experiment;
   const ConfigSession session(config_of(overrides),
@@ -32,7 +32,7 @@ inline Experiment experiment_of(const std::vector<std::string>& overrides = {}, 
   return experiment;
 }
 
-/// Keeps what an observer is told, and may raise a signal after a step.
+/// Keeps what an observer is told, and may raise the stop signal after a step.
 class RecordingObserver final : public TrainingObserver {
  public:
   explicit RecordingObserver(StopSignal* stop = nullptr, size_t stop_after_steps = 0)

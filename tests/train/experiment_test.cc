@@ -1,4 +1,4 @@
-// What a configuration means, and what is refused: the keys that lib/train reads itself.
+// How a configuration is read, and what is refused: the keys that lib/train reads itself.
 #include "train/experiment.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST(Experiment, TheDevicesOfOtherHostsAreReadToo) {
   }
 }
 
-/// Of which other values follow, and whether they may be as they are.
+/// Other values follow from the number of devices, and are checked against it.
 TEST(Experiment, AProcessThatServesReadsItByTheDevicesOfTheFirstOne) {
   const std::vector<DeviceId> gpus = {{DeviceKind::cuda, 0}, {DeviceKind::cuda, 1}};
   ConfigJob job{.processes = 4,
@@ -88,12 +88,12 @@ TEST(Experiment, AProcessThatServesReadsItByTheDevicesOfTheFirstOne) {
   EXPECT_FALSE(served.deterministic);
   EXPECT_EQ(served.devices, gpus);
   EXPECT_EQ(served.devices_of_processes, std::vector<int>({2, 2}));
-  // Where nobody is left to train the first one still has its own.
+  // Where no process is left to train, the first process still trains.
   job = {.processes = 3, .process = 0, .store_servers = 2};
   EXPECT_TRUE(job.trains());
 }
 
-/// It isn't compressed, and would be most of what is sent.
+/// The optimizer's state isn't compressed, and would be most of what is sent.
 TEST(Experiment, OptimizersKeepTheirOwnStateWhereAveragingsAreCompressed) {
   const auto state_with = [](const std::string& compress) {
     const ConfigSession session(

@@ -1,4 +1,4 @@
-// An evaluation that fails costs no training: its epoch is in a checkpoint, from which a resumed training goes on.
+// A failed evaluation loses no training: its epoch is in a checkpoint, from which the run resumes.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -23,7 +23,7 @@ using testing::lines_of;
 using testing::ScratchFolder;
 using testing::text_of;
 
-/// Images that can be read so many times. What comes of more is up to `spoil`.
+/// Images that can be read a given number of times. After that, `spoil` decides what happens.
 class FewImages final : public testing::ForwardedImages {
  public:
   using Spoil = std::function<void(std::span<float> image)>;
@@ -49,7 +49,7 @@ constexpr int64_t kTestImages = 70;
 
 class FailedEvaluation : public ::testing::Test {
  protected:
-  /// Trains from where the directory's newest checkpoint is; evaluations are spoilt after `evaluations` and a half.
+  /// Trains from the directory's newest checkpoint; evaluations fail after `evaluations` and a half.
   TrainingOutcome run(const std::vector<std::string>& overrides, std::optional<int64_t> evaluations = {},
                       const FewImages::Spoil& spoil = fail) {
     const Experiment experiment = experiment_of(overrides);
@@ -73,7 +73,7 @@ class FailedEvaluation : public ::testing::Test {
     for (const auto& folder : checkpoint_folders(scratch_.path() / "checkpoints")) names.push_back(folder.filename());
     return names;
   }
-  /// Of each line of metrics.jsonl: epoch, test loss and weights.
+  /// Epoch, test loss and weights of each line of metrics.jsonl.
   std::vector<std::string> metrics() const {
     std::vector<std::string> numbers;
     for (const auto& line : lines_of(text_of(scratch_.path() / "metrics.jsonl"))) {
@@ -92,7 +92,7 @@ class FailedEvaluation : public ::testing::Test {
   ScratchFolder scratch_;
 };
 
-/// Three epochs of three steps; the second's evaluation fails.
+/// Three epochs of three steps; the evaluation of the second epoch fails.
 TEST_F(FailedEvaluation, CostsNoEpochUnderAnyStrategy) {
   for (const std::string strategy : {"single", "data_parallel", "ddp", "kvstore", "model_parallel"}) {
     SCOPED_TRACE(strategy);
@@ -109,7 +109,7 @@ TEST_F(FailedEvaluation, CostsNoEpochUnderAnyStrategy) {
     expect_fails(overrides, 1, {"evaluation: no memory for an image; epoch 2 is in ", "step-000006, and --resume"});
     EXPECT_EQ(checkpoints(), (std::vector<std::string>{"step-000003", "step-000006"}));
     EXPECT_EQ(metrics(), std::vector<std::string>(expected.begin(), expected.begin() + 1));
-    // Again, from there: nothing is trained twice, and nothing is lost.
+    // Resumes from there twice: nothing is trained twice, and nothing is lost.
     expect_fails(overrides, 0, {"no memory for an image; epoch 2 is in ", "step-000006"});
     const TrainingOutcome resumed = run(overrides);
     EXPECT_EQ(resumed.weights_hash, whole.weights_hash);
@@ -136,7 +136,7 @@ TEST_F(FailedEvaluation, OfTheLastEpochIsMadeByAResumedTraining) {
   }
 }
 
-/// No checkpoint belongs to this epoch, and none is said to be there.
+/// This epoch has no checkpoint, and the message doesn't claim one.
 TEST_F(FailedEvaluation, BetweenCheckpointsGoesBackToTheOneBefore) {
   const std::vector<std::string> overrides = {"epochs=4", "checkpoint={every_epochs: 2}"};
   const TrainingOutcome whole = run(overrides);
@@ -153,7 +153,7 @@ TEST_F(FailedEvaluation, BetweenCheckpointsGoesBackToTheOneBefore) {
   EXPECT_EQ(metrics(), expected);
 }
 
-/// With another learning rate a diverged training goes on from where its weights were good.
+/// With another learning rate a diverged run resumes from its last good weights.
 TEST_F(FailedEvaluation, ThatIsNotFiniteLeavesTheCheckpointBefore) {
   const std::vector<std::string> overrides = {"epochs=2"};
   expect_error(ExitCode::diverged, {"step 6, epoch 2", "training diverged"}, [&] { run(overrides, 1, lose); });
@@ -175,7 +175,7 @@ TEST_F(FailedEvaluation, CostsNoSecondWritingOfTheWeights) {
   EXPECT_EQ(evaluated, number_of());
 }
 
-/// As a process that is killed between the line and the checkpoint that knows of it leaves them.
+/// A process that is killed between the metrics line and the checkpoint that includes it leaves files like these.
 TEST_F(FailedEvaluation, ALineThatTheCheckpointDoesNotKnowOfIsWrittenAnew) {
   const std::vector<std::string> overrides = {"epochs=2"};
   run(overrides);

@@ -1,5 +1,6 @@
-// Under batch_norm: local and first the first device's running statistics evaluate and are saved. A device without
-// samples never changes them: a configuration that leaves it out is refused, not trained to a wrong accuracy.
+// Under batch_norm: local and first, the first device's running statistics are used in evaluations and saved. Without
+// samples that device never changes them. So a configuration that gives it no samples is refused, instead of training
+// to a wrong accuracy.
 #include "train/first_statistics.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +64,7 @@ TEST(FirstStatistics, OtherSplitsAreTrained) {
         << strategy;
 }
 
-/// A sample of each step is enough to be seen.
+/// One sample per step is enough for the statistics to change.
 TEST(FirstStatistics, ChangeWhereTheFirstDeviceHasSamples) {
   const Experiment experiment = experiment_of({kBatchNorms, "split=[0.1, 0.9]", "epochs=1"});
   const Datasets data = experiment.dataset.open();

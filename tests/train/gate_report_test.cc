@@ -1,4 +1,4 @@
-// What bless writes and gate finds.
+// The files that bless writes, and the differences that gate finds.
 #include "train/gate_report.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A comparison whose training hangs ends, and what was measured before is told first.
+// A comparison whose training hangs ends, and reports earlier measurements first.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 namespace dptrain::train {
 namespace {
 
-/// One rank's thread never ends, which the other one waits for as long as timeout_s says.
+/// One rank's thread never ends; the other rank waits for it until timeout_s.
 [[noreturn]] void compare_with_hung_rank() {
   const testing::ScratchFolder folder;
   ComparisonPlan plan =

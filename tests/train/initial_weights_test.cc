@@ -1,4 +1,4 @@
-// Trainings that begin with weights of a file, or with some of them.
+// Runs that begin with all or some of a file's weights.
 
 #include "train/initial_weights.h"
 
@@ -23,7 +23,7 @@ using testing::ScratchFolder;
 using Overrides = std::vector<std::string>;
 using Values = std::map<std::string, std::vector<float>>;
 
-/// A learning rate that changes nothing but zeros.
+/// A learning rate that changes only zeros.
 const Overrides kStill = {"learning_rate=1e-30", "steps=1", "epochs=", "eval_every=0", "seed=3"};
 
 bool alike(const std::vector<float>& a, const std::vector<float>& b) {
@@ -32,7 +32,7 @@ bool alike(const std::vector<float>& a, const std::vector<float>& b) {
 
 class InitialWeightsTest : public ::testing::Test {
  protected:
-  /// Where a training of these overrides left its weights.
+  /// The file with the final weights of a run with these overrides.
   std::filesystem::path trained(const Overrides& overrides) {
     const Experiment experiment = experiment_of(overrides);
     StopSignal stop = 0;
@@ -50,7 +50,7 @@ class InitialWeightsTest : public ::testing::Test {
     for (auto& tensor : read_safetensors(weights)) values[tensor.name] = std::move(tensor.values);
     return values;
   }
-  /// Each tensor of `got` is the file's, or one of those drawn: which.
+  /// Each tensor of `got` must be the file's or a newly drawn one; returns the names of the drawn ones.
   static std::vector<std::string> drawn_of(const Values& got, const Values& file, const Values& drawn) {
     std::vector<std::string> names;
     for (const auto& [name, values] : got) {
@@ -84,14 +84,14 @@ TEST_F(InitialWeightsTest, ExceptLeavesTensorsAsTheyAreDrawn) {
 }
 
 TEST_F(InitialWeightsTest, WhatIsDrawnMayHaveAnotherShapeOrName) {
-  // Of three classes in place of ten.
+  // Three classes instead of ten.
   const Overrides three = with(kStill, {"dataset.classes=3"});
   const Values file = values_of(first_), drawn = values_of(trained(three));
   EXPECT_EQ(drawn_of(values_of(trained(with(three, {from(", except: [fc2]")}))), file, drawn),
             (std::vector<std::string>{"fc2.bias", "fc2.weight"}));
   expect_error(ExitCode::bad_data, {"model.safetensors: fc2.weight: expected [3, 128], got [10, 128]", "init.except"},
                [&] { trained(with(three, {from()})); });
-  // A model whose last layer is called otherwise: both names are left out.
+  // The model's last layer has another name, so both names are left out.
   const Overrides renamed =
       with(kStill, {"model={layers: [conv: {channels: 20, kernel: 5, name: conv1}, max_pool: 2, conv: {channels: 50, "
                     "kernel: 5, name: conv2}, max_pool: 2, flatten, linear: {features: 128, name: fc1}, relu, linear: "

@@ -1,4 +1,4 @@
-// The worked examples of docs/layers.md are complete configurations that train, on grey images and on color, and on
+// The worked examples of docs/layers.md are complete configurations. They train on gray images, on color images, and on
 // text.
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace dptrain::train {
 namespace {
 
-/// The YAML blocks of the page that are whole configurations.
+/// The page's YAML blocks that are complete configurations.
 std::vector<std::string> examples() {
   std::istringstream page(testing::text_of(testing::source_file("docs/layers.md")));
   std::vector<std::string> blocks;
@@ -34,7 +34,7 @@ std::vector<std::string> examples() {
   return blocks;
 }
 
-/// What makes an example two steps long: images of both kinds, or a little of the text that it names.
+/// Overrides that shorten an example to two steps: images of both kinds, or a little of the text that it names.
 std::vector<std::vector<std::string>> short_ways(const std::string& block) {
   if (block.find("\ndataset: {name: text") != std::string::npos)
     return {{"dataset.limit=8", "dataset.test_limit=4", "steps=2"}};

@@ -7,7 +7,7 @@
 namespace dptrain::train {
 namespace {
 
-/// An epoch of devices that compute for so long, with as many samples each, and update for 0.1 s.
+/// An epoch of devices with these seconds of compute and the same number of samples, which update for 0.1 s.
 EpochMetrics epoch_of(const std::vector<double>& compute_s, double exposed_comm_s, double seconds,
                       std::vector<int64_t> samples = {}) {
   EpochMetrics epoch;
@@ -57,7 +57,8 @@ TEST(LostSeconds, AddUpToTheSecondsOfTheRun) {
 
 TEST(LostSeconds, ADelayOfOneDeviceIsImbalance) {
   const RunFigures first = run_of({epoch_of({9}, 0, 10)}, 1);
-  // Without it each computes for 4.5 s and exchanges for 0.3; the second one takes 2 s more, which the first waits for.
+  // Without a delay each device computes for 4.5 s and communicates for 0.3 s. With it, the second device takes 2 s
+  // more, and the first waits for that.
   const auto even = lost_seconds(first, run_of({epoch_of({4.5, 4.5}, 0.3, 5)}, 2));
   const auto delayed = lost_seconds(first, run_of({epoch_of({4.5, 6.5}, 1.3, 7)}, 2));
   ASSERT_TRUE(even && delayed);
@@ -97,11 +98,11 @@ TEST(LostSeconds, StagesOfAPipelineMayDifferAndReplicasOfOneMayNot) {
   const auto alone = lost_seconds(first, run_of({pipeline_of(epoch_of({4, 3}, 1, 5.5, {0, 100}))}, 2));
   ASSERT_TRUE(alone);
   EXPECT_EQ(alone->straggler_s, 0);
-  // Of the second replica the first stage takes 0.8 s more, which three devices wait for.
+  // The second replica's first stage takes 0.8 s more, and three devices wait for it.
   const auto slow = lost_seconds(first, run_of({pipeline_of(epoch_of({2, 1.5, 2.8, 1.5}, 1, 4, {0, 100, 0, 100}))}, 4));
   ASSERT_TRUE(slow);
   EXPECT_NEAR(slow->straggler_s, 0.8, 1e-12);
-  // Devices of two stages each are still alike from replica to replica.
+  // With two stages per device, corresponding devices of the replicas still do the same work.
   EpochMetrics around = epoch_of({2, 1.5, 2.8, 1.5}, 1, 4, {0, 100, 0, 100});
   around.pipeline.emplace().stages = {{"conv1"}, {"conv2"}, {"fc1"}, {"fc2"}};
   around.pipeline->stages_per_device = 2;

@@ -1,5 +1,5 @@
-// `split: auto`: the faster device has the larger part of every batch, whatever its place in the list. Speeds are told
-// here in place of measured.
+// `split: auto`: the faster device gets the larger part of every batch, wherever it is in the list. Here the test gives
+// the speeds instead of measuring them.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -12,14 +12,14 @@
 namespace dptrain::train {
 namespace {
 
-/// What the devices are said to compute, and what they were asked.
+/// The speeds that the test gives for the devices, and the arguments of the measurement.
 struct Told {
-  std::vector<double> samples_per_s;  ///< by rank
-  int64_t measured_with = 0;          ///< samples
+  std::vector<double> samples_per_s;  ///< for each rank
+  int64_t measured_with = 0;          ///< number of samples
   int measurements = 0;
 };
 
-/// A strategy whose measurements are told; the rest is its own.
+/// A strategy that returns given speeds as measurements; the rest is its own.
 class ToldSpeeds final : public WrappedStrategy {
  public:
   ToldSpeeds(std::unique_ptr<Strategy> inner, Told& told) : WrappedStrategy(std::move(inner)), told_(told) {}
@@ -43,7 +43,7 @@ Experiment experiment_with(Told& told, std::vector<std::string> overrides) {
   return experiment;
 }
 
-/// The samples of an epoch of 40 in batches of 16 that each device trains.
+/// The number of samples that each device trains in an epoch of 40 samples in batches of 16.
 std::vector<int64_t> samples_with(Told& told, const std::vector<std::string>& overrides = {}) {
   const Experiment experiment = experiment_with(told, overrides);
   const testing::ScratchFolder folder;
@@ -70,7 +70,8 @@ TEST(MeasuredSplit, GoesByTheOrderOfTheList) {
             (std::vector<int64_t>{2 + 2 + 1, 4 + 4 + 2, 10 + 10 + 5}));
 }
 
-/// Its batch norms evaluate, unless they share what they do; without any of them it may be left out.
+/// The first device's batch norms are used in evaluations, unless statistics are shared. Without batch norms, the
+/// device may get no samples.
 TEST(MeasuredSplit, TheFirstDeviceHasASampleWhereItsStatisticsEvaluate) {
   const std::string net =
       "model={layers: [conv: {channels: 4, kernel: 3, stride: 2}, batch_norm, relu, flatten, "

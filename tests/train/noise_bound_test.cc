@@ -1,4 +1,4 @@
-// How far a layer may be from that of `single`.
+// How far a layer's values may be from those of `single`.
 #include "train/noise_bound.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A batch norm over one value of each channel puts out its bias and teaches nothing before it: what would train like
-// that is refused before it begins. A last batch of one sample is none of it.
+// A batch norm over one value per channel outputs its bias, and the layers before it learn nothing. A configuration
+// that would train like that is refused. A last batch of one sample isn't.
 #include "train/normalized_samples.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using Overrides = std::vector<std::string>;
 
-/// Images are 1x1 where its batch norm stands, inside a residual block.
+/// Images are 1x1 at the batch norm, inside a residual block.
 constexpr const char* kOnePixel =
     "model={layers: [conv: {channels: 4, kernel: 16}, residual: [conv: {channels: 4, kernel: 1}, batch_norm], relu, "
     "flatten, linear: classes]}";
@@ -27,7 +27,7 @@ void require(const char* model, Overrides overrides) {
   require_samples_to_normalize(experiment, *experiment.dataset.open().train);
 }
 
-/// Of 40 samples.
+/// Settings in which a batch norm sees one sample at a time, of 40 samples in all.
 const Overrides kOneSample[] = {{"batch_size=2"},
                                 {"batch_size=1", "devices=cpu:0", "strategy=single"},
                                 {"batch_size=16", "accumulate=8"},
@@ -49,7 +49,7 @@ TEST(NormalizedSamples, OneOfOnePixelIsRefusedWithItsLayer) {
 }
 
 TEST(NormalizedSamples, NeedNoneOfTheStepsValuesForThat) {
-  // Dropout asks for the epoch and for sample ids.
+  // Dropout needs the epoch and sample ids.
   require("model={layers: [conv: {channels: 4, kernel: 3}, batch_norm, relu, dropout: 0.1, flatten, linear: classes]}",
           {"batch_size=2"});
 }

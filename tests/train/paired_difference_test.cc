@@ -16,7 +16,7 @@ TEST(Spread, IsMeanAndSampleDeviation) {
 }
 
 TEST(StudentT, HasTheQuantilesOfTheTables) {
-  // Two-sided 95 % and 99 %, as every table of Student's t has them to three places.
+  // Two-sided quantiles for 95 % and 99 %, with three decimals as in every table of Student's t.
   struct Quantile {
     int degrees_of_freedom;
     double of_95, of_99;
@@ -25,7 +25,7 @@ TEST(StudentT, HasTheQuantilesOfTheTables) {
        {Quantile{1, 12.706, 63.657}, Quantile{2, 4.303, 9.925}, Quantile{3, 3.182, 5.841}, Quantile{4, 2.776, 4.604},
         Quantile{5, 2.571, 4.032}, Quantile{9, 2.262, 3.250}, Quantile{10, 2.228, 3.169}, Quantile{30, 2.042, 2.750}}) {
     SCOPED_TRACE(row.degrees_of_freedom);
-    // Half a unit of the third place moves the probability by less than this.
+    // Half a unit of the third decimal changes the probability by less than this tolerance.
     EXPECT_NEAR(student_t_within(row.of_95, row.degrees_of_freedom), 0.95, 1e-4);
     EXPECT_NEAR(student_t_within(-row.of_99, row.degrees_of_freedom), 0.99, 1e-4);
   }
@@ -55,7 +55,7 @@ TEST(PairedDifference, OfDifferencesThatAreAllAlikeIsCertain) {
   }
 }
 
-/// Of two differences a and b, t is (a + b) / (a - b); the table's quantile of one degree of freedom is 12.706.
+/// For two differences a and b, t is (a + b) / (a - b). The table's quantile for one degree of freedom is 12.706.
 TEST(PairedDifference, IsSignificantFromTheQuantileOn) {
   const auto with_t = [](double t) { return paired_difference(std::vector{0.0, 0.0}, std::vector{t + 1, t - 1}); };
   EXPECT_FALSE(with_t(12.70).significant);
@@ -77,8 +77,8 @@ TEST(PairedDifference, HasAProbabilityThatIsOne) {
 
 class ManyComparisons : public ::testing::TestWithParam<int> {
  protected:
-  /// The share of `trials` in which runs of so many repetitions are found to differ, where the second is larger by
-  /// `shift` deviations of a single value.
+  /// The share of `trials` in which two runs are found to differ, where the second run's values are larger by `shift`
+  /// standard deviations.
   double significant_share(double shift, int trials) {
     std::mt19937 random(7);
     std::normal_distribution<double> noise(0, 0.002), of_seed(0.97, 0.01);
@@ -97,7 +97,7 @@ class ManyComparisons : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(ManyComparisons, EqualRunsAreToldApartInOneOfTwentyOnly) {
-  // 5 % of 4,000 with a deviation of 0.34 %: six of these.
+  // The expected share is 5 % of 4,000 trials with a deviation of 0.34 %; the tolerance is six deviations.
   EXPECT_NEAR(significant_share(0, 4000), 0.05, 0.02);
 }
 

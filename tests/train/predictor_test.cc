@@ -52,7 +52,7 @@ TEST(Likeliest, ComeInOrderAndAddUpToOne) {
 
 class PredictorTest : public ::testing::Test {
  protected:
-  /// The predictions of an IDX file.
+  /// The predictions for an IDX file.
   std::vector<Prediction> predictions(Predictor& predictor, const std::string& idx) const {
     std::vector<Prediction> found;
     const auto take = [&](int64_t index, std::span<const Prediction> likeliest) {
@@ -62,7 +62,7 @@ class PredictorTest : public ::testing::Test {
     predictor.predict(ImageFiles(folder_.write("images", idx)), 1, take);
     return found;
   }
-  /// The weights that the experiment's model begins with, for images of [1, 16, 16].
+  /// The initial weights of the experiment's model, for images of [1, 16, 16].
   std::filesystem::path weights_of(const Experiment& experiment) const {
     const auto device = testing::test_device();
     const auto model = experiment.model.build({.device = *device}, {.image = {1, 16, 16}});
@@ -75,7 +75,7 @@ class PredictorTest : public ::testing::Test {
   testing::ScratchFolder folder_;
 };
 
-// A linear model of three-channel images with a mean and a deviation a channel, computed by hand.
+// A linear model of three-channel images, with a mean and a deviation per channel, computed by hand.
 TEST_F(PredictorTest, PredictsWhatTheNormalizedBytesGive) {
   const std::array mean = {0.5, 0.25, 0.0}, deviation = {0.5, 1.0, 2.0};
   const Experiment experiment = experiment_of(
@@ -106,12 +106,12 @@ TEST_F(PredictorTest, PredictsWhatTheNormalizedBytesGive) {
     double sum = 0;
     for (const double logit : logits) sum += std::exp(logit - *largest);
     EXPECT_EQ(found[n].predicted_class, largest - logits.begin()) << n;
-    // Sums of seven terms up to 2 in float32.
+    // The sums have seven terms up to 2, in float32.
     EXPECT_NEAR(found[n].probability, 1 / sum, 1e-6) << n;
   }
 }
 
-// Of ResNet-18, whose convolutions sum by plans that depend on the number of images.
+// The model is ResNet-18, whose convolutions choose their order of sums by the number of images.
 TEST_F(PredictorTest, AnImagesPredictionDoesntDependOnItsFile) {
   const Experiment experiment = experiment_of({"model=resnet18"});
   Predictor predictor(experiment, weights_of(experiment));

@@ -1,5 +1,5 @@
-// Weights go to PyTorch and back. Its side is recorded in tests/golden: a file that it wrote, how it trained on from
-// it, and what it made of a checkpoint of ours.
+// Weights go to PyTorch and back. PyTorch's side is recorded in tests/golden: a file that it wrote, how it continued
+// training from that file, and what it computed from one of our checkpoints.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ using namespace testing;
 
 json recorded(const std::string& file) { return json::parse(text_of(source_file("tests/" + file))); }
 
-/// The experiment as a run of its own.
+/// The experiment as a separate run.
 class Training {
  public:
   explicit Training(const std::vector<std::string>& overrides)
@@ -43,14 +43,14 @@ class Training {
   Trainer trainer_;
 };
 
-/// Float32 against PyTorch's doubles: a value of the loss is rounded to 1e-7 in each of a few dozen steps of
-/// arithmetic. Training moves this loss by 3e-3 of itself, so what goes another way is far outside.
+/// Compares float32 with PyTorch's double precision. A loss has rounding errors of 1e-7 in each of a few dozen
+/// operations. Training moves this loss by 3e-3 of its value, so a different update would be far outside.
 void expect_same(const Pass& pass, const json& pytorch) {
   EXPECT_NEAR(pass.score.mean_loss(), pytorch["loss"], 1e-5 * pytorch["loss"].get<double>());
   EXPECT_EQ(pass.score.accuracy(), pytorch["accuracy"].get<double>());
 }
 
-// The file holds the counts of batches that PyTorch's state has, as 64-bit integers.
+// The file includes PyTorch's batch counts, as 64-bit integers.
 TEST(PyTorchFiles, ATrainingBegunFromOneGoesOnAsPyTorchs) {
   const json pytorch = recorded("golden/pytorch/small_net.json");
   Training training(
@@ -65,10 +65,11 @@ TEST(PyTorchFiles, ATrainingBegunFromOneGoesOnAsPyTorchs) {
   expect_same(*outcome.last_epoch->test, pytorch["after"]);
 }
 
-// What lenet.json says PyTorch computed with load_state_dict(strict=True) from this very checkpoint, we compute too.
+// lenet.json records what PyTorch computed from this very checkpoint with load_state_dict(strict=True); we compute the
+// same.
 TEST(PyTorchFiles, PyTorchComputesTheSameFromOurs) {
   const json pytorch = recorded("golden/pytorch/lenet.json");
-  // A rate that changes nothing: the weights are those of the beginning, the same bits on every machine.
+  // The learning rate changes nothing: the weights are the initial ones, bit-identical on every machine.
   Training training({"dataset={name: synthetic, samples: 8, test_samples: 4}", "devices=[cpu:0]", "batch_size=8",
                      "learning_rate=1e-30", "epochs=", "steps=1"});
   const TrainingOutcome outcome = training.run();
@@ -81,18 +82,18 @@ TEST(PyTorchFiles, PyTorchComputesTheSameFromOurs) {
   Tape tape(Tape::Mode::forget);
   const Tensor images = Tensor::from(*device, {4, 1, 28, 28}, formula_images(1, 4 * 784));
   const std::vector<float> logits = model->forward(tape.input(images), {.tape = tape}).value().values();
-  // Both sides are float32, and add up to 800 products in orders of their own.
+  // Both sides are float32, and add up to 800 products in different orders.
   expect_tensor(pytorch["logits"], logits, 1e-5, 0);
 }
 
 struct RecordedModel {
-  const char* file;  ///< of tests/golden/pytorch, without its ending
+  const char* file;  ///< the file's name in tests/golden/pytorch, without extension
   models::ModelInput input = {};
 };
 std::ostream& operator<<(std::ostream& out, const RecordedModel& model) { return out << model.file; }
 
-/// Weights of a file beside what PyTorch computed with them: those of a run of ours, which convert_pytorch.py
-/// to-pytorch loaded with strict=True, and those that its from-pytorch wrote of a model as PyTorch begins it.
+/// The weights of a file, and what PyTorch computed with them. Some are of our runs; convert_pytorch.py to-pytorch
+/// loaded these with strict=True. The others are PyTorch's initial weights, which its from-pytorch wrote.
 class RecordedModels : public ::testing::TestWithParam<RecordedModel> {
  protected:
   RecordedModels() {
@@ -103,7 +104,7 @@ class RecordedModels : public ::testing::TestWithParam<RecordedModel> {
     model_->place(*device_, {});
     nn::load_state_dict(*model_, read_safetensors(file_));
   }
-  /// Its outputs in evaluation of the batch of 4 by the formula with seed 1.
+  /// The model's outputs in evaluation for the batch of 4 by the formula with seed 1.
   std::vector<std::vector<float>> outputs() {
     Tape tape(Tape::Mode::forget);
     std::vector<Variable> outputs;
@@ -140,7 +141,7 @@ TEST_P(RecordedModels, ComputeWhatPyTorchDid) {
 
 class RecordedCheckpoints : public RecordedModels {};
 
-// A checkpoint of today is the file that PyTorch was given then, byte for byte.
+// A checkpoint that we write today is byte for byte the file that PyTorch was given.
 TEST_P(RecordedCheckpoints, AreWrittenAsTheyWere) {
   const ScratchFolder scratch;
   write_safetensors(scratch.path() / "model", nn::state_dict(*model_));
@@ -162,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(ToPyTorch, RecordedCheckpoints,
                                            RecordedModel{"bert_ours", kSmallText}),
                          [](const auto& test) { return std::string(test.param.file); });
 
-// What from-pytorch wrote of a model as PyTorch begins it learns the images.
+// The model that from-pytorch converted from PyTorch's initial weights learns the images.
 TEST(PyTorchFiles, AModelThatPyTorchHasBegunIsTrained) {
   const json pytorch = recorded("golden/pytorch/pyramidnet_theirs.json");
   json model = pytorch["options"];
@@ -183,7 +184,7 @@ std::ostream& operator<<(std::ostream& out, const StoredModel& model) { return o
 
 class StoredModels : public ::testing::TestWithParam<StoredModel> {};
 
-// As PyTorch reads the file: the header, without our own reader between.
+// Reads the header itself, as PyTorch does, without our reader.
 TEST_P(StoredModels, HaveThePartsOfPyTorchsStateAsFloats) {
   const auto device = test_device();
   const auto model = experiment_of({std::string("model=") + GetParam().name, "dataset={name: synthetic}"})

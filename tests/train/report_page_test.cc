@@ -19,13 +19,13 @@ class ReportPageTest : public ::testing::Test {
   static inline const std::string kTwoEpochs =
       metrics_line(1, {.train_loss = 2, .accuracy = 0.5}) + metrics_line(2, {.train_loss = 0.1, .accuracy = 0.975});
 
-  /// The page of all runs there are, which is as it should be.
+  /// The page of all written runs; expects it to be valid HTML.
   std::string page() const {
     std::string html = ReportPage({runs_.path()}).html();
     EXPECT_EQ(html_mistakes(html), std::vector<std::string>());
     return html;
   }
-  /// What stands between these two on the page.
+  /// The part of the page between `begin` and `end`.
   static std::string part(const std::string& page, const std::string& begin, const std::string& end) {
     const size_t from = page.find(begin);
     EXPECT_NE(from, std::string::npos) << begin;

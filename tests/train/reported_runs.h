@@ -8,7 +8,7 @@
 
 namespace dptrain::train {
 
-/// What a test says of an epoch; the rest is filled in.
+/// What a test says of an epoch; metrics_line fills in the rest.
 struct WrittenEpoch {
   double train_loss = 0.5;
   double test_loss = 0.25;
@@ -17,7 +17,7 @@ struct WrittenEpoch {
   int devices = 2;
 };
 
-/// The line of metrics.jsonl.
+/// The epoch's line of metrics.jsonl.
 inline std::string metrics_line(int number, const WrittenEpoch& epoch) {
   nlohmann::json devices = nlohmann::json::array();
   for (int rank = 0; rank < epoch.devices; ++rank)

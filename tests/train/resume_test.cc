@@ -1,4 +1,4 @@
-// A training that is stopped anywhere and resumed ends in the bits, and says the numbers, of one that wasn't.
+// A run that is stopped anywhere and resumed gives the bits, and reports the numbers, of an uninterrupted run.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ using Overrides = std::vector<std::string>;
 /// A run directory in which an experiment is trained, stopped and resumed.
 class ResumedRun {
  public:
-  /// Trains from where the directory's newest checkpoint is; stops after `stop_after_steps` of this call, 0 for never.
+  /// Trains from the directory's newest checkpoint; stops after `stop_after_steps` steps of this call, 0 for never.
   TrainingOutcome run(const Overrides& overrides, size_t stop_after_steps = 0) {
     const Experiment experiment = experiment_of(overrides);
     StopSignal stop = 0;
@@ -35,7 +35,7 @@ class ResumedRun {
   }
   bool finished_before() const { return finished_before_; }
 
-  /// Of each line of metrics.jsonl what must not depend on interruptions.
+  /// The parts of each line of metrics.jsonl that must not depend on interruptions.
   std::vector<std::string> metrics() const {
     std::vector<std::string> numbers;
     for (const auto& line : testing::lines_of(testing::text_of(scratch_.path() / "metrics.jsonl"))) {
@@ -64,7 +64,7 @@ class ResumedRun {
   bool finished_before_ = false;
 };
 
-/// Three epochs of three steps, uninterrupted, and stopped: by default at the second epoch's beginning and within it.
+/// Compares three epochs of three steps, uninterrupted and stopped: by default in the second epoch, or before it.
 void expect_resumes(const Overrides& more, const std::vector<size_t>& stops = {3, 4, 5}) {
   Overrides overrides = {"epochs=3", "log_steps=true"};
   overrides.insert(overrides.end(), more.begin(), more.end());
@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(std::get<0>(test.param)) + "_" + (nesterov ? "nesterov" : momentum ? "momentum" : optimizer);
     });
 
-/// With dropout, masked tokens and pairs that are drawn anew each epoch.
+/// Dropout, masked tokens and pairs are drawn anew each epoch.
 TEST(Resume, OfAModelOfText) {
   for (const char* strategy : {"single", "data_parallel", "ddp"}) {
     SCOPED_TRACE(strategy);
@@ -123,7 +123,7 @@ TEST(Resume, OfUpdatesThatAreDealtOut) {
                     "checkpoint={every_steps: 2}"});
 }
 
-/// Stopped between two averagings, and after one: of nine steps the weights are averaged after every second.
+/// The runs are stopped between two averagings, and after one: weights are averaged after every second of nine steps.
 TEST(Resume, OfReplicasThatTrainByThemselves) {
   const char* outer = "outer_learning_rate: 0.7, outer_momentum: 0.9";
   for (const auto& [optimizer, more] :
@@ -137,7 +137,7 @@ TEST(Resume, OfReplicasThatTrainByThemselves) {
                     std::string("optimizer=") + optimizer, "devices=[cpu:0-2]", "checkpoint={every_steps: 2}"});
 }
 
-/// Of another seed's weights, so that what is drawn doesn't pass for what was kept.
+/// The frozen weights are another seed's, so that newly drawn weights don't pass for kept ones.
 TEST(Resume, WithWhatIsFrozen) {
   ResumedRun other;
   other.run({"epochs=1", "seed=9"});
@@ -215,7 +215,7 @@ TEST(Resume, FromTheMiddleOfAnEpochWhereCheckpointsAreBySteps) {
   std::vector<std::string> names;
   for (const auto& folder : checkpoint_folders(whole.path() / "checkpoints")) names.push_back(folder.filename());
   EXPECT_EQ(names, (std::vector<std::string>{"step-000002", "step-000004", "step-000006"}));
-  // As if it had been killed before the third of them.
+  // Removes files as if the run had been killed before the third checkpoint.
   std::filesystem::copy(whole.path(), resumed.path(), std::filesystem::copy_options::recursive);
   std::filesystem::remove_all(resumed.path() / "checkpoints/step-000006");
   EXPECT_EQ(resumed.run(overrides).weights_hash, expected.weights_hash);
@@ -238,7 +238,7 @@ TEST(Resume, AFinishedTrainingHasNothingLeft) {
 TEST(Resume, MoreStepsGoOnWhereFewerEnded) {
   ResumedRun whole, longer;
   const TrainingOutcome expected = whole.run({"epochs=", "steps=8", "log_steps=true"});
-  longer.run({"epochs=", "steps=5", "log_steps=true"});  // in the middle of the second epoch
+  longer.run({"epochs=", "steps=5", "log_steps=true"});  // ends in the middle of the second epoch
   EXPECT_EQ(longer.run({"epochs=", "steps=8", "log_steps=true"}).weights_hash, expected.weights_hash);
   EXPECT_EQ(longer.metrics(), whole.metrics());
   EXPECT_EQ(longer.steps(), whole.steps());
@@ -281,7 +281,7 @@ TEST(Resume, RefusesAnotherTraining) {
   EXPECT_NO_THROW(run.run(trained));
 }
 
-/// Options of a model that change none of its tensors.
+/// These options of a model change none of its tensors.
 TEST(Resume, RefusesAnotherFunctionOfTheSameTensors) {
   const Overrides text = {"model={name: bert, vocab: 80, hidden: 16, layers: 1, heads: 2, seq: 24}",
                           "dataset={name: synthetic, samples: 40, test_samples: 10}", "optimizer=adamw"};
@@ -300,7 +300,7 @@ TEST(Resume, RefusesAnotherFunctionOfTheSameTensors) {
   EXPECT_NO_THROW(layers.run({"model={layers: [flatten, linear: {features: 8}, relu: , linear: classes]}"}));
 }
 
-/// 40 samples in batches of 16: an epoch has three.
+/// An epoch has three steps: 40 samples in batches of 16.
 TEST(Resume, RefusesAPositionWhereNoTrainingIs) {
   const Experiment experiment = experiment_of();
   const Datasets data = experiment.dataset.open();
@@ -327,7 +327,7 @@ TEST(Resume, HowItIsComputedMayChange) {
                            "batch_norm=sync", "learning_rate=0.01", "dataset.test_samples=20"}));
 }
 
-/// Their manifests name the model and the data set without what they were read with.
+/// Manifests of such checkpoints name the model and the data set without their options.
 TEST(Resume, CheckpointsFromBeforeOptionsWereKeptGoOn) {
   const Experiment experiment = experiment_of();
   const Datasets data = experiment.dataset.open();
@@ -340,7 +340,7 @@ TEST(Resume, CheckpointsFromBeforeOptionsWereKeptGoOn) {
   EXPECT_GE(removed, 4u) << "classes, shape, normalize and shuffle";
   EXPECT_EQ(std::erase(point->checkpoint.identity, std::pair<std::string, std::string>("freeze", "none")), 1u);
   EXPECT_NO_THROW(Trainer(experiment, data, {}, point));
-  // All that they had was trained.
+  // In those versions all parameters were trained.
   expect_error(ExitCode::bad_data, {"freeze conv1, got none"},
                [&] { Trainer(experiment_of({"freeze=[conv1]"}), data, {}, point); });
 }

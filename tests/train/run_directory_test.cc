@@ -21,7 +21,7 @@ using testing::expect_error;
 using testing::ScratchFolder;
 using testing::text_of;
 
-/// A checkpoint after so many steps, in the run directory.
+/// A checkpoint of this step in the run directory.
 fs::path checkpoint_of(const RunDirectory& directory, int64_t step, const std::vector<nn::NamedValues>& average = {}) {
   Checkpoint checkpoint;
   checkpoint.state.average = average;
@@ -200,7 +200,7 @@ TEST(RunDirectory, OneThatIsRemovedOrRenamedIsNotMadeAnew) {
     fs::rename(renamed, run);
     EXPECT_NO_THROW(first.append_metrics("{}"));
     fs::remove_all(run);
-    // And another training takes the name.
+    // And another run takes the name.
     RunDirectory second(run, EarlierRun::refuse);
     second.write_config("seed: 2\n");
     expect_refused(first);
@@ -236,7 +236,7 @@ TEST(RunDirectory, WhereNoRunWasBegunItIsAsItWasFound) {
   EXPECT_TRUE(fs::exists(path / ".lock")) << "that of a run stays";
 }
 
-// A disk that isn't mounted, say: the link is the user's.
+// The link belongs to the user; its target may be on a disk that isn't mounted.
 TEST(RunDirectory, LinksThatLeadNowhereStay) {
   const ScratchFolder scratch;
   const fs::path link = scratch.path() / "runs";
@@ -266,7 +266,8 @@ TEST(RunDirectory, GoesBackToWhereTrainingIsResumed) {
     }
     directory.write_summary("{}");
   }
-  scratch.write("metrics.jsonl", text_of(scratch.path() / "metrics.jsonl") + "{\"epoch\": 4, \"tr");  // a full disk's
+  scratch.write("metrics.jsonl",
+                text_of(scratch.path() / "metrics.jsonl") + "{\"epoch\": 4, \"tr");  // as a full disk leaves it
   RunDirectory directory(scratch.path(), EarlierRun::resume);
   EXPECT_TRUE(fs::exists(scratch.path() / "summary.json")) << "not before it is known where to";
   EXPECT_EQ(directory.go_back_to(2, 4), std::vector<std::string>());
@@ -291,7 +292,7 @@ TEST(RunDirectory, LinesThatNoRunWroteAreToldAndKeptAside) {
   EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl.damaged"), metrics);
 }
 
-/// The best epoch is counted by them.
+/// The best epoch is counted by these lines.
 TEST(RunDirectory, EpochsThatAreAllMissingAreToldOf) {
   const ScratchFolder scratch;
   RunDirectory directory(scratch.path(), EarlierRun::refuse);
@@ -321,7 +322,7 @@ TEST(RunDirectory, IsFinishedWhereItsSummarySaysSo) {
   }
 }
 
-/// As `cp -r run/*` makes it, which leaves the lock behind.
+/// `cp -r run/*` makes such a copy, without the lock.
 TEST(RunDirectory, ACopyOfARunIsGoneOnWith) {
   const ScratchFolder scratch;
   scratch.write("config.yaml", "model: lenet\n");
@@ -340,11 +341,12 @@ TEST(FindWeights, TakesAFileACheckpointOrARun) {
   EXPECT_EQ(find_weights(first), first);
   EXPECT_EQ(find_weights(first.parent_path()), first);
   EXPECT_EQ(find_weights(scratch.path()), last) << "the newest by number, not by letters";
-  fs::create_directory(scratch.path() / "checkpoints/step-2000000");  // killed before it was written
+  fs::create_directory(scratch.path() /
+                       "checkpoints/step-2000000");  // of a process that was killed before it was written
   EXPECT_EQ(find_weights(scratch.path()), last);
 }
 
-/// Two checkpoints of a run, the newest with an average.
+/// A run with two checkpoints, the newest with an average.
 class FindWeightsOfDamaged : public ::testing::Test {
  protected:
   FindWeightsOfDamaged() {
@@ -359,7 +361,7 @@ class FindWeightsOfDamaged : public ::testing::Test {
   }
   void expect_refused(const fs::path& path, std::initializer_list<std::string_view> words) const {
     expect_error(ExitCode::bad_data, words, [&] { find_weights(path); });
-    // Only in a run is there another.
+    // Only a run has another checkpoint to name.
     if (path == scratch_.path()) return;
     expect_error(ExitCode::bad_data, words,
                  [&] { find_weights(path, [](const std::string& damage) { ADD_FAILURE() << damage; }); });

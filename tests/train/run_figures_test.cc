@@ -7,7 +7,7 @@
 namespace dptrain::train {
 namespace {
 
-/// An epoch over these samples, with the peaks of its devices.
+/// An epoch over these samples, with the memory peaks of its devices.
 EpochMetrics epoch(int64_t number, double seconds, int64_t samples, std::vector<int64_t> peaks = {100}) {
   EpochMetrics metrics;
   metrics.epoch = number;
@@ -58,7 +58,7 @@ TEST(TrainingFigures, EpochsThatAreCutOtherwiseAreComparedForAsManySamples) {
                       .devices = {"cpu:0"},
                       .trainings = {training_figures(std::vector{epoch(1, seconds, samples)}, data_samples)}};
   };
-  // 100 and 50 samples a second.
+  // 100 and 50 samples per second.
   EXPECT_EQ(speedup(run_of(4, 400, 1000), run_of(2, 100, 1000)), 0.5);
   EXPECT_EQ(speedup(run_of(10, 1000, 1000), run_of(2, 100, 1000)), 0.5) << "one of them is whole";
   EXPECT_EQ(speedup(run_of(10, 1000, 1000), run_of(2, 100, 100)), 5) << "whole epochs of other data";
@@ -110,7 +110,7 @@ TEST(Advice, NamesWhatASlowRunSpendsItsTimeOn) {
   const RunFigures one = figures_of({.run = "single", .seconds = {0.6}});
   RunFigures two = figures_of({.run = "ddp", .devices = 2, .seconds = {1}, .exposed_comm_s = 0.71});
   two.device_batch = 128;
-  // It computes for 0.29 s, which leaves 0.31 s of 0.6 to communicate in: 128 samples by 0.71 / 0.31 are 294.
+  // The step computes for 0.29 s, which leaves 0.31 s of 0.6 s for communication: 128 samples by 0.71 / 0.31 are 294.
   EXPECT_EQ(advice(one, two),
             "ddp, 2 devices: 0.6x; 71 % of the step is exposed communication; a larger batch per device would help: by "
             "these figures it is the faster one from per_device_batch_size: 512 on");
@@ -124,7 +124,7 @@ TEST(Advice, NamesWhatASlowRunSpendsItsTimeOn) {
   EXPECT_NE(advice(one, waiting)->find("1 device: 0.6x; 40 % of the step is waiting for data"), std::string::npos);
   const RunFigures computing = figures_of({.run = "ddp", .devices = 2, .seconds = {1}, .exposed_comm_s = 0.1});
   EXPECT_NE(advice(one, computing)->find("90 % of the step is computing"), std::string::npos);
-  // As little as that is all that it is slower by.
+  // This small share is all that the run is slower by.
   const RunFigures nearly = figures_of({.run = "ddp", .devices = 2, .seconds = {0.63}, .exposed_comm_s = 0.05});
   EXPECT_NE(advice(one, nearly)->find("8 % of the step is exposed communication; a larger batch"), std::string::npos)
       << *advice(one, nearly);

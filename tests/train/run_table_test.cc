@@ -15,7 +15,7 @@ using testing::expect_error;
 
 class RunTableTest : public ::testing::Test {
  protected:
-  /// The line of metrics.jsonl that such an epoch has, as far as the table reads it.
+  /// The epoch's line of metrics.jsonl, with the keys that the table reads.
   static std::string line(int epoch, double seconds, double accuracy) {
     return nlohmann::json{{"epoch", epoch},
                           {"step", 10 * epoch},

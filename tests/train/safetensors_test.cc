@@ -1,5 +1,5 @@
-// The checkpoint format: what is written comes back, equal bits have equal hashes, and nothing that is damaged is taken
-// for weights or costs more than the file is worth.
+// The checkpoint format: reading returns what was written, equal bits have equal hashes, and a damaged file neither
+// passes for weights nor costs more memory than its size.
 #include "train/safetensors.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::vector<nn::NamedValues> sample_tensors() {
           {"conv1.weight", {1, 1, 2, 2}, {-0.f, 1e-38f, 1e38f, 0.1f}}};
 }
 
-/// A file with this header and so many bytes of data.
+/// A file with this header and this number of data bytes.
 std::string file_with(const std::string& header, size_t data_bytes) {
   const uint64_t length = header.size();
   std::string bytes(sizeof length, '\0');
@@ -36,7 +36,7 @@ json entry(const json& shape, const json& offsets) {
   return {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", offsets}};
 }
 
-/// What reading the file throws.
+/// The error that reading the file throws.
 Error refusal_of(const std::filesystem::path& path) {
   try {
     read_safetensors(path);
@@ -50,7 +50,7 @@ class SafetensorsTest : public ::testing::Test {
  protected:
   std::filesystem::path write(const std::string& bytes) const { return folder_.write("model.safetensors", bytes); }
 
-  /// Expects 65 with the file's name and `words`.
+  /// Expects an error with code 65, the file's name and `words`.
   void expect_refused(const std::string& bytes, const std::vector<std::string>& words) const {
     const auto path = write(bytes);
     const Error error = refusal_of(path);
@@ -130,7 +130,7 @@ TEST_F(SafetensorsTest, NoFlippedBitOfTheHeaderPassesUnseen) {
       damaged[at] = static_cast<char>(damaged[at] ^ 1 << bit);
       const auto path = write(damaged);
       try {
-        // A flip may make another name, which is well-formed. Metadata and the blanks at the end are nobody's weights.
+        // A flipped bit may give another valid name. Metadata and the blanks at the end aren't part of any weight.
         const bool same = weights_hash(read_safetensors(path)) == hash;
         const bool harmless = (metadata <= at && at < metadata_end) || at >= blanks;
         EXPECT_TRUE(!same || harmless) << "byte " << at << " bit " << bit;
@@ -186,7 +186,7 @@ TEST_F(SafetensorsTest, BatchCountsOfPyTorchArePassedOver) {
   const auto tensors = read_safetensors(path);
   ASSERT_EQ(tensors.size(), 1u);
   EXPECT_EQ(tensors[0].name, "bn1.weight");
-  // A program that makes all tensors f32, or half as wide, makes these so, too.
+  // A program that converts all tensors to f32, or to half that width, converts these, too.
   for (const auto& [dtype, bytes] : {std::pair{"F32", 4}, {"BF16", 2}, {"F64", 8}}) {
     json other = entry(json::array(), {0, bytes});
     other["dtype"] = dtype;
@@ -194,7 +194,7 @@ TEST_F(SafetensorsTest, BatchCountsOfPyTorchArePassedOver) {
     const std::string header = json{{"bn1.num_batches_tracked", other}, {"bn1.weight", behind}}.dump();
     EXPECT_EQ(read_safetensors(write(file_with(header, static_cast<size_t>(bytes) + 4))).size(), 1u) << dtype;
   }
-  // Of nothing else, and they lie in the file like any tensor.
+  // Only these tensors may be integers, and they take space in the file like any tensor.
   expect_header_refused({{"bn1.weight", count}}, 8, {"bn1.weight: ", "dtype F32", "I64"});
   expect_header_refused({{"bn1.num_batches_tracked", count}}, 12, {"the data", "expected 8 bytes", "got 12"});
   count["data_offsets"] = {0, 4};
@@ -204,7 +204,7 @@ TEST_F(SafetensorsTest, BatchCountsOfPyTorchArePassedOver) {
 TEST_F(SafetensorsTest, ANameThatStandsTwiceIsNamed) {
   const std::string one = entry({1}, {0, 4}).dump(), other = entry({1}, {4, 8}).dump();
   expect_refused(file_with("{\"a\":" + one + ",\"a\":" + other + "}", 8), {"a: ", "each name once"});
-  // The same name in other letters.
+  // The second name is the same, with an escaped letter.
   expect_refused(file_with("{\"a\":" + one + ",\"\\u0061\":" + other + "}", 8), {"a: ", "each name once"});
 }
 
@@ -219,7 +219,7 @@ TEST_F(SafetensorsTest, AFalseHeaderLengthTakesNoMemory) {
     std::memcpy(bytes.data(), &length, sizeof length);
     expect_refused(bytes, {"the header", "expected a length of at most 7", std::to_string(length)});
   }
-  // A file that has only a size: nothing of it is read but its first bytes.
+  // The file is sparse: it has a size, but only its first bytes may be read.
   const auto path = write(std::string(8, '\xff'));
   std::filesystem::resize_file(path, uint64_t{1} << 40);
   EXPECT_EQ(refusal_of(path).code(), ExitCode::bad_data);
@@ -238,7 +238,7 @@ TEST_F(SafetensorsTest, BracketBombsAreRefusedBeforeTheyUnfold) {
 }
 
 TEST_F(SafetensorsTest, ManyTensorsOverTheSameBytesAreRefusedBeforeAnyIsTaken) {
-  // 20,000 times 4 MB would be 80 GB.
+  // 20,000 tensors of 4 MB would be 80 GB.
   json header;
   for (int i = 0; i < 20'000; ++i) header["t" + std::to_string(i)] = entry({1 << 20}, {0, 4 << 20});
   expect_header_refused(header, 4 << 20, {"expected it to begin at byte 4194304"});

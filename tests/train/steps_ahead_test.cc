@@ -1,5 +1,5 @@
-// How far the host is ahead of the devices: as many steps as `steps_in_flight` says, in whole epochs, at whose ends
-// alone it waits for all of them.
+// How far the host is ahead of the devices: by the number of steps in `steps_in_flight`. Only at the end of an epoch
+// does the host wait for all steps.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,10 +17,10 @@
 namespace dptrain::train {
 namespace {
 
-/// 40 samples in batches of 16.
+/// An epoch has three steps: 40 samples in batches of 16.
 constexpr int64_t kStepsOfEpoch = 3, kEpochs = 2;
 
-/// What the host has asked of a strategy, in order, and the devices wait for.
+/// The host's calls to a strategy, in order; the devices wait for them.
 class Asked {
  public:
   void add(const std::string& what) {
@@ -29,7 +29,7 @@ class Asked {
     if (what == "step") ++steps_;
     changed_.notify_all();
   }
-  /// Blocks until the host has come as far as asking for this step.
+  /// Blocks until the host has asked for this step.
   void wait_for_step(int64_t step) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, std::chrono::seconds(30), [&] { return steps_ >= step; }))
@@ -77,7 +77,7 @@ class WatchedStrategy final : public WrappedStrategy {
   Asked& asked_;
 };
 
-/// A layer whose step n ends only when the host has asked for the one that is the last to be under way beside it.
+/// A layer whose step n ends only when the host has asked for the last step that may be in flight beside it.
 class HostIsAhead final : public nn::Module {
  public:
   HostIsAhead(int64_t pixels, int64_t classes, Asked& asked, int in_flight)
@@ -126,7 +126,7 @@ TEST_P(StepsAheadTest, TheHostWaitsAtEndsOfEpochsAndForTheStepsInFlight) {
   trainer.run(directory, observer, stop);
 
   EXPECT_EQ(observer.epochs.size(), static_cast<size_t>(kEpochs));
-  // Within an epoch nothing but steps is asked for that waits; behind its last step all scores.
+  // Within an epoch, steps are the only calls that wait; all scores are taken after its last step.
   const std::vector<std::string> calls = asked.calls();
   int64_t steps = 0;
   for (size_t i = begun; i < calls.size(); ++i) {

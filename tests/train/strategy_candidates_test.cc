@@ -1,4 +1,4 @@
-// What `strategy: auto` tries, by the number of devices and the model.
+// The candidates of `strategy: auto`, by the number of devices and the model.
 #include "train/strategy_candidates.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(StrategyCandidates, TwoDevicesAreOfferedEveryStrategyButHybrid) {
              "{name: model_parallel, schedule: 1f1b}", "{name: model_parallel, schedule: zero_bubble}"}));
 }
 
-/// Two on each: LeNet has three.
+/// Two stages per device need four stages; LeNet has three.
 TEST(StrategyCandidates, SeveralStagesADeviceNeedAsManyOfTheModel) {
   const std::string four =
       "model={layers: [flatten, linear: 8, relu, linear: 8, relu, linear: 8, relu, linear: classes]}";
@@ -51,7 +51,7 @@ TEST(StrategyCandidates, SeveralStagesADeviceNeedAsManyOfTheModel) {
 }
 
 TEST(StrategyCandidates, BucketsThatWouldHoldAllAreThereOnce) {
-  // 0.2 MB, 4.4 MB and 44.7 MB of gradients.
+  // Gradients of 0.2 MB, 4.4 MB and 44.7 MB.
   const auto sizes = [](const std::string& model, const std::string& shape) {
     const Names names = names_of(candidates_of({"model=" + model, "dataset.shape=" + shape}));
     Names found;
@@ -82,7 +82,7 @@ TEST(StrategyCandidates, AreThoseThatTheConfigurationLists) {
   EXPECT_TRUE(listed[0].is_to_be_tried());
 }
 
-/// It would win by what it leaves out.
+/// Such a strategy would win because it communicates less.
 TEST(StrategyCandidates, DontTryWhatTrainsOtherwise) {
   const auto listed = candidates_of({"strategy={name: auto, candidates: [ddp, local_sgd: {compress: bf16}]}"});
   EXPECT_TRUE(listed[0].is_to_be_tried());

@@ -1,4 +1,4 @@
-// Figures in, ranking and reasons out.
+// The ranking of candidates and its reasons, from given figures.
 #include "train/strategy_choice.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What TensorBoard shows of a training is what metrics.jsonl and steps.jsonl say of it.
+// TensorBoard shows of a run what metrics.jsonl and steps.jsonl contain.
 #include "train/tensorboard_log.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using testing::Curves;
 
 class TensorboardTest : public ::testing::Test {
  protected:
-  /// Trains from where the directory's newest checkpoint is, with these overrides; stops after so many steps of this
+  /// Trains from the directory's newest checkpoint with these overrides; stops after `stop_after_steps` steps of this
   /// call, 0 for never.
   TrainingOutcome train(std::vector<std::string> overrides, size_t stop_after_steps = 0) {
     overrides.emplace_back("tensorboard=true");
@@ -44,7 +44,7 @@ class TensorboardTest : public ::testing::Test {
     return parsed;
   }
   Curves curves() const { return testing::curves_of(run() / "tb"); }
-  /// Adds the points that a curve has by the lines of a file, where these have a number at `pointer`.
+  /// Adds a curve's points from the lines of a file, where these have a number at `pointer`.
   void expect(Curves& curves, const std::string& tag, const char* file, const std::string& pointer) const {
     for (const json& line : lines(file)) {
       const json::json_pointer at(pointer);
@@ -131,11 +131,11 @@ TEST_F(TensorboardTest, TheConfigurationIsATextLetterByLetter) {
   EXPECT_NEAR(events[0].wall_time, events[3].wall_time, 60);
 }
 
-/// Of batches of 16, 16 and 8 an epoch has three steps.
+/// An epoch has three steps: batches of 16, 16 and 8.
 TEST_F(TensorboardTest, AResumedTrainingHasEachPointOnce) {
   const std::vector<std::string> overrides = {"epochs=3", "log_steps=true", "checkpoint={every_steps: 2, keep: 9}"};
   EXPECT_EQ(train(overrides, 8).signal, 2);
-  // As if it had been killed after the fourth checkpoint, and half a record.
+  // Removes files as if the run had been killed after the fourth checkpoint, in the middle of a record.
   std::filesystem::remove_all(run() / "checkpoints" / "step-000008");
   std::filesystem::remove_all(run() / "checkpoints" / "step-000006");
   const auto killed = testing::event_files(run() / "tb");
@@ -158,7 +158,7 @@ TEST_F(TensorboardTest, AResumedTrainingHasEachPointOnce) {
   EXPECT_EQ(curves()["steps/loss"].size(), 9u);
 }
 
-/// As where a run is stopped in the evaluation of an epoch, or before its checkpoint says that it was told of.
+/// A run may be stopped in an epoch's evaluation, or before its checkpoint records that the epoch was reported.
 TEST_F(TensorboardTest, AnEpochThatIsToldOfAnewIsForgottenWithoutItsLastStep) {
   train({"epochs=2", "log_steps=true"});
   RunDirectory(run(), EarlierRun::resume).go_back_to(1, 6);
@@ -167,7 +167,7 @@ TEST_F(TensorboardTest, AnEpochThatIsToldOfAnewIsForgottenWithoutItsLastStep) {
   EXPECT_EQ(curves()["steps/loss"].size(), 6u);
 }
 
-/// As steps.jsonl is cut whatever `log_steps` says.
+/// steps.jsonl is cut in the same way, whatever `log_steps` says.
 TEST_F(TensorboardTest, WhatARunGoesBackFromIsForgottenWhateverTheKeySays) {
   train({"epochs=3"});
   RunDirectory(run(), EarlierRun::resume).go_back_to(1, 3);

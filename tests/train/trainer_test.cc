@@ -38,7 +38,7 @@ class TrainerTest : public ::testing::Test {
   std::unique_ptr<RunDirectory> directory_;
 };
 
-/// Asks for an end as soon as the last epoch is told of.
+/// Asks the run to stop as soon as the last epoch is reported.
 class StopsAtTheEnd final : public TrainingObserver {
  public:
   StopsAtTheEnd(StopSignal& stop, int signal) : stop_(stop), signal_(signal) {}
@@ -86,8 +86,8 @@ TEST_F(TrainerTest, EpochsAreWholePassesOverTheData) {
   EXPECT_TRUE(lines("steps.jsonl").empty());
 }
 
-/// A watch over a job times loads and steps; how long the data take to be read first nobody knows. A step isn't begun
-/// before the one before has left it a place.
+/// A job's watch has deadlines for loads and steps, but the first read of the data may take any time. A step isn't
+/// begun before an earlier one has freed a place.
 TEST_F(TrainerTest, WaitingForTheFirstBatchIsNoLoadYet) {
   run({"epochs=1", "eval_every=0", "checkpoint.every_epochs=0"});
   using Phase = std::pair<JobPhase, int64_t>;
@@ -110,7 +110,7 @@ TEST_F(TrainerTest, ProgressCountsSamplesAndEpochs) {
     EXPECT_EQ(observer_->steps[i].epoch, static_cast<int64_t>(1 + i / 3));
     EXPECT_EQ(observer_->steps[i].epochs, 2);
   }
-  // Of the last step an evaluation is left, which takes about as long as the one before.
+  // After the last step an evaluation is left, which takes about as long as the one before.
   const double evaluation_s = observer_->epochs[0].test->seconds;
   EXPECT_GE(observer_->steps.back().seconds_left, evaluation_s);
   EXPECT_LT(observer_->steps.back().seconds_left, evaluation_s + 1);
@@ -132,7 +132,7 @@ TEST_F(TrainerTest, AugmentationsReachTrainingUnderEveryStrategyAndNothingElse) 
   const TrainingOutcome ddp = run(augmented);
   EXPECT_EQ(run({augmented[0], "strategy=data_parallel"}).weights_hash, ddp.weights_hash);
   EXPECT_NE(run({}).weights_hash, ddp.weights_hash);
-  // Weights that nothing changes are evaluated alike.
+  // Unchanged weights must have the same test loss.
   const auto test_loss = [&](const char* augment) {
     run({augment, "learning_rate=1e-30", "epochs=1"});
     return observer_->epochs.at(0).test->score.mean_loss();

@@ -1,5 +1,5 @@
-// A training goes on as what it was, and weights serve the model that has learned them. A model of text goes on, is
-// evaluated and begins with the vocabulary that its weights have learned, or is refused.
+// A run resumes only as what it was, and weights are used only by the model that learned them. A text model that
+// resumes, is evaluated or begins from weights uses the vocabulary that they have learned, or is refused.
 #include "train/training_identity.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using testing::expect_error;
 using testing::ScratchFolder;
 
-/// A folder with a text, the vocabularies that are kept of it, and a run of a small BERT on it.
+/// A folder with a text, the vocabularies that are stored for it, and a run of a small BERT on it.
 class TrainingIdentityOfText : public ::testing::Test {
  protected:
   TrainingIdentityOfText() {
@@ -27,7 +27,7 @@ class TrainingIdentityOfText : public ::testing::Test {
     std::string text;
     for (int64_t i = 0; i < lines.count(); ++i) text += std::string(lines[i]) + "\n";
     folder_.write("genesis.txt", text);
-    // As many lines and pieces, of which some are others.
+    // As many lines and pieces, some of which are different.
     std::string other = text;
     for (const auto& [from, to] : {std::pair("heaven", "sphere"), std::pair("waters", "oceans")})
       for (size_t at = 0; (at = other.find(from, at)) != std::string::npos;) other.replace(at, 6, to);
@@ -84,7 +84,7 @@ TEST_F(TrainingIdentityOfText, AVocabularyOfOtherPiecesIsRefused) {
   train(experiment());
   expect_error(ExitCode::bad_data, {"vocabulary 60 pieces ", "got 60 pieces "},
                [&] { train(experiment("other.txt")); });
-  // As if the file had been made of another text.
+  // As if the file had been made from another text.
   fs::rename(vocabulary_of("other"), vocabulary_of("genesis"));
   expect_error(ExitCode::bad_data, {"vocabulary 60 pieces ", "got 60 pieces "}, [&] { train(experiment()); });
 }
@@ -128,7 +128,7 @@ TEST_F(TrainingIdentityOfText, WeightsOfAnotherFunctionAreRefused) {
   EXPECT_NO_THROW(require_same_model(model, weights)) << "an option that came after the checkpoint";
 }
 
-/// Where samples lie and how many are taken is no part of what they are; counts have a name of their own.
+/// The folder of the samples and their number aren't part of the data set's identity; counts have a name of their own.
 TEST(TrainingIdentity, NamesOptionsButNeitherPlacesNorCounts) {
   const Experiment experiment = experiment_of(
       {"model={name: layers, layers: [flatten, linear: classes]}", "dataset.limit=30", "dataset.test_limit=20"});
@@ -140,7 +140,7 @@ TEST(TrainingIdentity, NamesOptionsButNeitherPlacesNorCounts) {
                                       "samples", "batch_size", "accumulate", "seed", "optimizer", "freeze"}));
 }
 
-/// A checkpoint from before `linear` had a bias to leave out, or `batch_norm` an epsilon, is one with their defaults.
+/// A checkpoint from before `linear` had a bias option, or `batch_norm` an epsilon, counts as one with their defaults.
 TEST(TrainingIdentity, OfLayersIsWhatTheyMeanNow) {
   const Experiment experiment =
       experiment_of({"model={name: layers, layers: [flatten, linear: 5, batch_norm, linear: classes]}"});
@@ -169,7 +169,7 @@ TEST(TrainingIdentity, OfLayersIsWhatTheyMeanNow) {
                  [&] { require(damaged); });
 }
 
-/// Processes' parts of the data are as long as what they take of the batches.
+/// Each process's part of the data is in proportion to its part of the batches.
 TEST(TrainingIdentity, OfPartsOfTheDataSaysHowBatchesAreShared) {
   const auto order = [](std::vector<std::string> overrides) {
     const ConfigJob job{.processes = 2, .exchange_devices = [](const std::vector<DeviceId>&) {
@@ -191,7 +191,7 @@ TEST(TrainingIdentity, OfPartsOfTheDataSaysHowBatchesAreShared) {
             even + ", replicas of 2 devices, 3 micro-batches");
 }
 
-/// Images have none, nor have tokens that are made up.
+/// Images have no vocabulary, and neither have synthetic tokens.
 TEST(TrainingIdentity, NamesAVocabularyWhereThereIsOne) {
   const auto names_one = [](const Experiment& experiment) {
     const auto identity = identity_of(experiment, *experiment.dataset.open().train);

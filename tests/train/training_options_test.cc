@@ -1,5 +1,5 @@
-// Keys of the file whose part in a training no result of another test shows: the rate's schedule, initializers,
-// smoothed labels, the convolutions' algorithm.
+// Keys whose effect no other test shows: the learning rate's schedule, initializers, smoothed labels, the convolutions'
+// algorithm.
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ class TrainingOptions : public ::testing::Test {
   std::unique_ptr<RunDirectory> directory_;
 };
 
-/// Batches of 16 are twice those that the rate of 0.1 is for; of six steps two warm up, and four follow the cosine.
+/// The rate of 0.1 is for batches of half of these 16 samples. Of six steps two warm up, and four follow the cosine.
 TEST_F(TrainingOptions, TheRateOfEveryStepFollowsScheduleWarmUpAndRule) {
   std::vector<double> expected = {0.1, 0.2};
   for (const int step : {0, 1, 2, 3}) expected.push_back(0.1 * (1 + std::cos(std::numbers::pi * step / 4)));
@@ -83,7 +83,7 @@ TEST_F(TrainingOptions, WeightsBeginAsInitSays) {
   const auto normal = begun("init={normal: 0.05}");
   EXPECT_NEAR(deviation(normal, "fc1.weight"), 0.05, 0.05 * 0.05);
   EXPECT_NEAR(deviation(normal, "conv2.weight"), 0.05, 0.05 * 0.05);
-  // fc1 of images of 16 x 16: 50 channels of one pixel to 128; conv2: 20 to 50 channels by 5 x 5.
+  // For images of 16 x 16, fc1 maps 50 channels of one pixel to 128, and conv2 maps 20 channels to 50 by 5 x 5.
   const double xavier = std::sqrt(2. / (50 + 128)), kaiming = std::sqrt(2. / 128);
   EXPECT_NEAR(deviation(begun("init=xavier_uniform"), "fc1.weight"), xavier, 0.05 * xavier);
   const auto by_outputs = begun("init=kaiming_normal");
@@ -97,7 +97,7 @@ TEST_F(TrainingOptions, WeightsBeginAsInitSays) {
   }
 }
 
-/// Of weights that nothing changes: the loss that trains is that of smoothed labels, the test's that of the labels.
+/// The weights don't change: the training loss has smoothed labels, and the test loss the true ones.
 TEST_F(TrainingOptions, LabelsAreSmoothedInTrainingAlone) {
   const auto losses = [&](const char* smoothing) {
     run({smoothing, "init={normal: 0.5}", "learning_rate=1e-30", "epochs=1"});

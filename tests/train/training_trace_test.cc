@@ -1,4 +1,4 @@
-// trace.json of a training: events that the Trace Event Format asks for, of the steps that were asked for.
+// trace.json of a run: the requested steps, as events that the Trace Event Format specifies.
 #include "train/training_trace.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using nlohmann::json;
 
 class TrainingTraceTest : public ::testing::Test {
  protected:
-  /// trace.json of a training of 6 steps, 3 an epoch; null where there is none.
+  /// trace.json of a run of 6 steps, 3 per epoch; null where there is none.
   json traced(const TracedSteps& steps, const std::vector<std::string>& overrides = {}) {
     Experiment experiment = experiment_of(overrides);
     experiment.traced = steps;
@@ -95,7 +95,7 @@ TEST_F(TrainingTraceTest, SpansOfARowLieWithinOrBehindEachOther) {
     if (event["ph"] == "X")
       rows[{event["pid"], event["tid"]}].emplace_back(event["ts"],
                                                       event["ts"].get<double>() + event["dur"].get<double>());
-  // Times have three decimals, their sums' rounding beside that.
+  // Times have three decimals; sums of them round as well.
   constexpr double kRounding = 1e-2;
   for (const auto& [row, spans] : rows)
     for (const auto& [begin, end] : spans)

@@ -1,4 +1,4 @@
-// Samples that are held out choose the best epoch, and end a training that gets no better.
+// Held-out samples choose the best epoch, and end a run that no longer improves.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -48,10 +48,10 @@ TEST(ValidationWatch, IsOverAfterSoManyEvaluationsWithoutABetterOne) {
   EXPECT_FALSE(is_over_after(line_of(2, 0.6, 0.7)));
   EXPECT_FALSE(is_over_after(line_of(3, 0.4, 0.7)));
   EXPECT_FALSE(is_over_after(line_of(4, 0.4, 0.7)));
-  // Neither without an evaluation nor of a version that knew of none.
+  // Lines without an evaluation, or of an older version, don't count.
   EXPECT_FALSE(is_over_after(R"({"epoch": 5, "step": 50, "validation": null})"));
   EXPECT_FALSE(is_over_after(R"({"epoch": 5, "step": 50})"));
-  // Nor of a line that somebody has changed.
+  // Edited lines don't count either.
   EXPECT_FALSE(is_over_after(R"({"epoch": 5, "step": 50, "validation": {}})"));
   EXPECT_FALSE(is_over_after(R"({"epoch": 5, "step": 50, "validation": {"loss": "low", "accuracy": 0.5}})"));
   EXPECT_TRUE(is_over_after(line_of(6, 0.5, 0.7)));
@@ -87,9 +87,9 @@ TEST(Validation, OneThatStepsNeverReachIsToldOf) {
   const auto warnings = [](const std::string& steps, const std::string& every) {
     const Experiment experiment =
         experiment_of({"epochs=", "steps=" + steps, "eval_every=" + every, "validation={samples: 8}"});
-    return training_warnings(experiment, 32);  // two steps an epoch
+    return training_warnings(experiment, 32);  // two steps per epoch
   };
-  // The epoch that a training ends in is evaluated, too.
+  // The epoch in which a run ends is evaluated, too.
   EXPECT_TRUE(warnings("3", "1").empty());
   EXPECT_TRUE(warnings("3", "2").empty());
   const auto told = warnings("3", "3");
@@ -101,7 +101,7 @@ TEST(Validation, AFolderThatCantHaveLinksIsRefusedBeforeAnythingIsTrained) {
   const ScratchFolder scratch;
   require_links(scratch.path() / "run" / "checkpoints");
   EXPECT_TRUE(std::filesystem::is_empty(scratch.path() / "run" / "checkpoints"));
-  // As of a file system without links.
+  // The file system has no links.
   expect_error(ExitCode::io,
                {"/proc/self: expected a folder in which the best checkpoint, of validation, can be linked",
                 "choose another --out"},
@@ -110,7 +110,7 @@ TEST(Validation, AFolderThatCantHaveLinksIsRefusedBeforeAnythingIsTrained) {
 
 class ValidatedTraining : public ::testing::Test {
  protected:
-  /// After two epochs the rate is too small to change a weight, so that none gets better.
+  /// After two epochs the learning rate is too small to change a weight, so no later epoch is better.
   static std::vector<std::string> overrides(std::vector<std::string> more = {}) {
     std::vector<std::string> all = {"epochs=9", "validation={samples: 12, patience: 2}",
                                     "schedule={name: step, every_epochs: 2, gamma: 1.0e-30}",
@@ -131,7 +131,7 @@ class ValidatedTraining : public ::testing::Test {
     if (resume) directory.go_back_to(position.epochs + (position.reported ? 1 : 0), position.step);
     return trainer.run(directory, observer, stop);
   }
-  /// Of each epoch what its evaluations say, and its weights.
+  /// The evaluations and weights of each epoch.
   std::vector<std::string> epochs() const {
     std::vector<std::string> all;
     for (const auto& line : lines_of(text_of(scratch_.path() / "metrics.jsonl"))) {
@@ -167,7 +167,7 @@ TEST_F(ValidatedTraining, EndsEarlyAndKeepsTheBest) {
   EXPECT_EQ(best.position.step, outcome.best->step);
 }
 
-/// However much newer the others are.
+/// Even if the other checkpoints are much newer.
 TEST_F(ValidatedTraining, TheBestCheckpointOutlivesNewerOnes) {
   const TrainingOutcome outcome = run({"validation={samples: 12}", "checkpoint={every_epochs: 1, keep: 2}"});
   ASSERT_TRUE(outcome.best);
@@ -186,7 +186,7 @@ TEST_F(ValidatedTraining, AResumedOneEndsWhereAWholeOneDoes) {
   for (int64_t first = 1; first < whole.epochs; ++first) {
     SCOPED_TRACE(first);
     run({"epochs=" + std::to_string(first)});
-    std::filesystem::remove(best_link(checkpoints()));  // as of a process that was killed before it was made
+    std::filesystem::remove(best_link(checkpoints()));  // as if killed before the link was made
     const TrainingOutcome resumed = run({}, EarlierRun::resume);
     EXPECT_EQ(resumed.weights_hash, whole.weights_hash);
     EXPECT_EQ(resumed.best->epoch, whole.best->epoch);
@@ -211,7 +211,7 @@ TEST_F(ValidatedTraining, OneThatEndedEarlyIsFinishedUnlessItIsGivenMorePatience
   EXPECT_GT(more.epochs, first.epochs);
 }
 
-/// No evaluation is better than the first by so much: with a patience of one every second reduces the rate.
+/// No evaluation improves by the threshold, so with a patience of one every second epoch reduces the rate.
 std::vector<std::string> reduced_every_second_epoch() {
   return {"validation={samples: 12}", "schedule={name: plateau, factor: 0.5, patience: 1, threshold: 0.99, min: 0.02}"};
 }
@@ -244,7 +244,7 @@ TEST_F(ValidatedTraining, OneThatGoesOnHasTheRatesOfAWholeOne) {
     EXPECT_EQ(run(settings, EarlierRun::resume).weights_hash, whole.weights_hash);
     EXPECT_EQ(epochs(), expected);
   }
-  // Within the third epoch, which is evaluated twice then.
+  // The run stops within the third epoch, which is then evaluated twice.
   auto shorter = settings;
   shorter.back() = "steps=5";
   shorter.emplace_back("epochs=");
@@ -253,7 +253,7 @@ TEST_F(ValidatedTraining, OneThatGoesOnHasTheRatesOfAWholeOne) {
   EXPECT_EQ(epochs(), expected);
 }
 
-/// What was reduced by the one stays so.
+/// Reductions that the old factor made remain.
 TEST_F(ValidatedTraining, AnotherFactorCountsFromWhereItIsGiven) {
   auto settings = reduced_every_second_epoch();
   settings.emplace_back("epochs=4");
@@ -287,7 +287,7 @@ TEST(Validation, APlateauGoesByIt) {
   EXPECT_EQ(experiment_of({"schedule=plateau", "validation={samples: 4}"}).schedule.plateau.patience, 10);
 }
 
-/// Of checkpoints that were moved away, and of a training that goes on from before its first evaluation.
+/// The checkpoints were moved away, or a run resumes from before its first evaluation.
 TEST_F(ValidatedTraining, NoLinkLeadsNowhere) {
   const auto is_linked = [this] {
     return std::filesystem::exists(std::filesystem::symlink_status(best_link(checkpoints())));
@@ -306,7 +306,7 @@ TEST_F(ValidatedTraining, NoLinkLeadsNowhere) {
   EXPECT_FALSE(is_linked());
 }
 
-/// As the file of the best epoch would be chosen by another figure, or among other samples.
+/// The best epoch's file would have been chosen by another figure, or with other samples.
 TEST_F(ValidatedTraining, OtherHeldOutSamplesOrAnotherMonitorGoOnWithNoCheckpoint) {
   run({"epochs=2"});
   expect_error(ExitCode::bad_data, {"validation.samples 10, got 12"}, [&] {

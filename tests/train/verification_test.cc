@@ -1,4 +1,4 @@
-// `verify`: strategies that are right come out equal to `single`, and planted faults are found where they are.
+// `verify`: correct strategies equal `single`, and planted faults are found where they are.
 #include "train/verification.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ std::vector<std::string> names_with(const std::vector<VerifiedRow>& rows, Verdic
   return names;
 }
 
-/// Layers of a pass, in the order of the comparison.
+/// The layers of a pass, in the order of the comparison.
 std::vector<std::string> layers_of(const VerifiedRow& row, ComparedPass pass) {
   std::vector<std::string> names;
   for (const VerifiedLayer& layer : row.layers)
@@ -78,7 +78,7 @@ std::vector<std::string> layers_of(const VerifiedRow& row, ComparedPass pass) {
   return names;
 }
 
-/// Where a row diverges first; an empty layer where it doesn't.
+/// The first divergence of a row; its layer is empty where there is none.
 LayerDifference first_divergence(const VerifiedRow& row) {
   const VerifiedLayer* layer = row.first_divergence();
   EXPECT_NE(layer, nullptr) << row.name << " comes out equal";
@@ -158,7 +158,7 @@ TEST(Verification, BatchNormsOfAllStrategies) {
 }
 
 TEST(Verification, BatchNormsOfPartsOfUnlikeSizes) {
-  // 30 samples are 7 or 8 a micro-batch, of which replicas have 3 or 4.
+  // 30 samples are 7 or 8 per micro-batch, of which replicas have 3 or 4.
   const auto rows = verified(config_of(kResidualNet, 4, {"batch_size=30", "batch_norm=sync"}));
   expect_no_divergence(rows);
   EXPECT_EQ(names_with(rows, Verdict::equal).size(), 15u) << "all, hybrid as well";
@@ -241,7 +241,7 @@ TEST(Verification, SingleThatDivergesIsNothingToCompareWith) {
   testing::expect_error(ExitCode::diverged, {"step", "diverged"}, [&] { verified(config, {.steps = 3}); });
 }
 
-// What a fault leaves as it is comes out equal; the rows that it is in name the layer that it begins at.
+// Rows that a fault leaves unchanged are equal; the affected rows name the layer at which it begins.
 
 TEST(Verification, FindsGradientsDividedTwice) {
   const auto rows = verified(config_of(kLeNet, 4), {.planted = PlantedFault::divided_twice});
@@ -279,7 +279,7 @@ TEST(Verification, FindsGradientsOfShardsDividedTwice) {
 TEST(Verification, FindsABucketThatIsNeverReduced) {
   using Layers = std::set<std::string>;
   const auto rows = verified(config_of(kLeNet, 4), {.planted = PlantedFault::bucket_left_out});
-  // The parameters of what isn't summed and no others.
+  // Only the parameters that aren't summed differ.
   const Layers of_bucket = {"conv1.bias", "conv1.weight"}, of_key = {"conv1.weight"};
   const Layers all = {"fc2.bias",   "fc2.weight",   "fc1.bias",   "fc1.weight",
                       "conv2.bias", "conv2.weight", "conv1.bias", "conv1.weight"};
@@ -350,8 +350,8 @@ TEST(Verification, FindsABoundaryThatDropsTheGradient) {
   EXPECT_EQ(first_divergence(row_of(of_four, "hybrid")).difference, 1) << "nothing is left of it";
 }
 
-/// The net of configs/toy_model_parallel_2cpu.yaml: its first stage, `flatten`, has no parameter that a gradient could
-/// be missing from.
+/// The net of configs/toy_model_parallel_2cpu.yaml: its first stage, `flatten`, has no parameter whose gradient could
+/// be missing.
 TEST(Verification, FindsABoundaryBehindAStageWithoutParameters) {
   const char* toy =
       "model: {layers: [flatten, linear: 10, relu, linear: classes]}\n"
@@ -363,7 +363,7 @@ TEST(Verification, FindsABoundaryBehindAStageWithoutParameters) {
   EXPECT_EQ(first_divergence(row_of(rows, "model_parallel, 1f1b")).layer, "fc1.bias");
 }
 
-// A small ResNet of few samples, whose batch norms and ReLUs make much of a rounding.
+// A small ResNet with few samples, whose batch norms and ReLUs amplify rounding errors.
 
 TEST(Verification, AResNetOfFewSamplesIsEqual) {
   const auto rows = verified(config_of(kSmallResNet, 2, kFewSamples));

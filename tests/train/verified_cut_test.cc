@@ -16,7 +16,7 @@ TEST(VerifiedCut, IsEvenWhereEveryStageHasAParameter) {
   EXPECT_EQ(verified_cut({true, true, true}, 3), (Counts{1, 1, 1}));
 }
 
-/// flatten | linear, linear: the gradient of nothing would come back to the first stage.
+/// In flatten | linear, linear, no gradient would go back to the first stage.
 TEST(VerifiedCut, MovesWhereAStageWouldHaveNone) {
   EXPECT_EQ(verified_cut({false, true, true}, 2), (Counts{2, 1}));
   EXPECT_EQ(verified_cut({false, false, false, true, false, true}, 2), (Counts{5, 1}));
@@ -29,7 +29,7 @@ TEST(VerifiedCut, IsEvenWhereThereAreTooFewParameters) {
   EXPECT_EQ(verified_cut({false, false}, 2), (Counts{1, 1}));
 }
 
-/// Every stage gets a unit, and one with parameters where there are as many, whatever the model.
+/// Every stage gets a unit, and one with parameters if there are enough, whatever the model.
 TEST(VerifiedCut, HoldsForEverySmallModel) {
   for (int units = 1; units <= 8; ++units)
     for (int bits = 0; bits < 1 << units; ++bits) {

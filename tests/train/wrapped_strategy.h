@@ -8,7 +8,7 @@
 
 namespace dptrain::train {
 
-/// Another strategy under the eyes of a test, which overrides what it is to see or to tell.
+/// Passes calls on to another strategy. A test overrides those that it wants to observe or change.
 class WrappedStrategy : public parallel::Strategy {
  public:
   explicit WrappedStrategy(std::unique_ptr<Strategy> inner) : inner_(std::move(inner)) {}

@@ -1,4 +1,4 @@
-// Stands in for lib/ops/cudnn_convolution_cuda.cc in simulated builds: plain loops in place of cuDNN.
+// Replaces lib/ops/cudnn_convolution_cuda.cc in simulated builds: plain loops instead of cuDNN.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -42,7 +42,7 @@ void store(const std::vector<float>& values, DType dtype, void* memory) {
   }
 }
 
-/// One pass, given to the stream: what it reads and writes is looked at when the stream gets there.
+/// One pass in a stream. Its operands are read when the stream reaches it.
 struct Pass {
   ConvolutionProblem problem;
   const void* first;
@@ -50,8 +50,8 @@ struct Pass {
   const void* bias;
   void* out;
 
-  /// Calls body(x, weight, y): offsets of the C channels of an input and a weight, and of one output, for all pairs of
-  /// an output and an input that meet.
+  /// Calls body(x, weight, y) with the offsets of the C channels of an input and a weight, and of one output, for all
+  /// pairs of an output and an input that meet.
   template <class Body>
   void for_all(const Body& body) const {
     const Shape &x = problem.x, &w = problem.weight, &y = problem.y;
@@ -106,7 +106,7 @@ class SimulatedPlan final : public ConvolutionPlan {
 
   bool run(const ConvolutionOperands& operands) override {
     if ((problem_.bias || problem_.relu) && cuda_sim::refuses_fused()) return false;
-    // Kept until the plan ends: a captured pass is run again and again.
+    // Kept until the plan ends, because a captured pass may run repeatedly.
     passes_.push_back(std::make_unique<Pass>(Pass{.problem = problem_,
                                                   .first = operands.first.raw(),
                                                   .second = operands.second.raw(),

@@ -1,4 +1,4 @@
-// Stands before the toolkit's cuda_runtime.h where the GPU is simulated: the real API declarations, and the C++ part
+// Replaces the toolkit's cuda_runtime.h where the GPU is simulated: the real API declarations, and the C++ part
 // (qualifiers, device functions, launches) for a host compiler. See ../README.md.
 #pragma once
 #ifndef __CUDA_RUNTIME_H__
@@ -17,7 +17,7 @@
 
 namespace dptrain::cuda_sim {
 
-// Enqueues a grid whose every thread calls `thread`; checks the configuration as CUDA does.
+// Enqueues a grid in which every thread calls `thread`; checks the configuration as CUDA does.
 cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> thread);
 
 template <typename... Parameters>
@@ -27,7 +27,7 @@ std::function<void()> bind_arguments(void (*kernel)(Parameters...), Parameters..
 
 }  // namespace dptrain::cuda_sim
 
-// The signature of the toolkit's. Arguments are converted and copied at the call.
+// Has the signature of the toolkit's function. Arguments are converted and copied at the call.
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {

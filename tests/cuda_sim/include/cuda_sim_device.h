@@ -1,6 +1,6 @@
-// What device code sees: the qualifiers, the thread's place, barriers, warp exchanges, atomics and intrinsics.
-// Included by this folder's cuda_runtime.h only. Names and signatures: CUDA C++ Programming Guide, chapter 10, and the
-// CUDA Math API.
+// What device code sees: the qualifiers, the thread's indices, barriers, warp exchanges, atomics and intrinsics. Only
+// this folder's cuda_runtime.h includes this file. Names and signatures: CUDA C++ Programming Guide, chapter 10, and
+// the CUDA Math API.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,7 +25,7 @@
 #define __global__
 #define __device__
 #define __host__
-// A block runs on one host thread from its beginning to its end, and one block at a time on each.
+// A block runs on one host thread from beginning to end, and a host thread runs one block at a time.
 #define __shared__ static thread_local
 #define __constant__ static
 #define __grid_constant__
@@ -39,13 +39,14 @@ struct Votes {
 };
 enum class Exchange { kShuffle, kBallot, kSync };
 
-// Waits for the block's threads that have not returned.
+// Waits for all of the block's threads that have not returned.
 Votes barrier(bool predicate);
-// Waits for the lanes of `mask`; kShuffle: the value given by `source_lane`; kBallot: the lanes whose value is not 0.
+// Waits for the lanes of `mask`. kShuffle returns the value of lane `source_lane`; kBallot returns the lanes whose
+// value is not 0.
 std::uint64_t exchange(unsigned mask, std::uint64_t value, int source_lane, Exchange kind);
 // The calling thread's lane in its warp, 0 to 31.
 int lane();
-// Ends the grid with cudaErrorLaunchFailure, and `what` with the thread's place on stderr.
+// Ends the grid with cudaErrorLaunchFailure, and prints `what` with the thread's indices on stderr.
 void fault(const char* what);
 
 }  // namespace dptrain::cuda_sim
@@ -97,7 +98,7 @@ T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
 template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
   const int self = dptrain::cuda_sim::lane();
-  const int source = self ^ lane_mask;  // a lane of a later segment is not read, one of an earlier segment is
+  const int source = self ^ lane_mask;  // a lane of a later segment is not read, but a lane of an earlier segment is
   return dptrain::cuda_sim::shuffle(mask, value, source < (self & ~(width - 1)) + width ? source : self);
 }
 template <typename T>

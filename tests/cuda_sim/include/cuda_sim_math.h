@@ -1,5 +1,5 @@
 // The arithmetic of device code that C++ lacks: rounded operations, bit casts, loads with a cache hint, min and max.
-// Included by cuda_sim_device.h only.
+// Only cuda_sim_device.h includes this file.
 #pragma once
 
 template <typename T>
@@ -40,8 +40,8 @@ inline float __frsqrt_rn(float x) { return static_cast<float>(1.0 / sqrt(static_
 inline float __fsqrt_rn(float x) { return sqrtf(x); }
 inline float __frcp_rn(float x) { return 1.0f / x; }
 inline float __fdividef(float x, float y) { return x / y; }
-/// A value that the compiler doesn't fuse with what it is computed from, or what is computed from it: a GPU's doesn't
-/// with what these functions take and return.
+/// Keeps the compiler from fusing the computation of x with what is computed from x. A GPU's compiler doesn't fuse
+/// these functions' arguments and results either.
 template <class T>
 inline T cuda_sim_rounded(T x) {
   asm("" : "+x"(x));
@@ -87,7 +87,7 @@ inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y)
   return static_cast<unsigned long long>((static_cast<Wide>(x) * y) >> 64);
 }
 
-// CUDA's overloads for mixed types: the common type is C++'s, and a NaN loses against a number.
+// CUDA's overloads for mixed types: the result has C++'s common type, and of a NaN and a number the number is returned.
 namespace dptrain::cuda_sim {
 template <typename A, typename B>
 inline constexpr bool kBothArithmetic = std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>;

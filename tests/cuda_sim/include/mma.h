@@ -1,5 +1,5 @@
-// Stands before the toolkit's mma.h: a warp's matrix products, of 16x16x16 and in row-major or column-major memory.
-// Names and rules: CUDA C++ Programming Guide, "Warp Matrix Functions". See ../README.md.
+// Replaces the toolkit's mma.h: a warp's matrix products of 16x16x16, with matrices in row-major or column-major
+// memory. Names and rules: CUDA C++ Programming Guide, "Warp Matrix Functions". See ../README.md.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -18,7 +18,8 @@ struct matrix_b {};
 struct accumulator {};
 enum layout_t { mem_row_major, mem_col_major };
 
-/// A lane's 8 of 16 x 16 elements. Which these are CUDA leaves open: here they are scattered, otherwise for each use.
+/// A lane's 8 of 16 x 16 elements. CUDA doesn't say which elements these are: here they are scattered, differently for
+/// each use.
 template <typename Use, int m, int n, int k, typename T, typename Layout = void>
 struct fragment {
   static_assert(m == 16 && n == 16 && k == 16, "the simulator has products of 16x16x16");
@@ -28,7 +29,7 @@ struct fragment {
   static constexpr int num_elements = 8;
   T x[num_elements];
 
-  /// The number, 16 * row + column, of the lane's element e. An odd factor keeps all of the 256 apart.
+  /// The number, 16 * row + column, of the lane's element e. An odd factor keeps all 256 numbers distinct.
   static int place(int lane, int e) {
     constexpr int kFactor = kAccumulates ? 89 : std::is_same_v<Use, matrix_a> ? 45 : 203;
     return (8 * lane + e) * kFactor % 256;
@@ -39,7 +40,7 @@ struct fragment {
 
 namespace dptrain::cuda_sim {
 
-/// What the lanes of the block's warps have given to their product.
+/// The matrices that the lanes of a block's warps have given to their product.
 struct MatrixProduct {
   const void* a;
   const void* b;
@@ -53,7 +54,7 @@ inline int warp_of_block() {
 }
 inline void all_lanes() { exchange(0xffffffffu, 0, 0, Exchange::kSync); }
 
-/// Refuses what CUDA leaves undefined.
+/// Faults where CUDA leaves the behavior undefined.
 inline void require_matrix(const void* memory, unsigned stride, unsigned element_bytes) {
   if (reinterpret_cast<std::uintptr_t>(memory) % 32 != 0)
     fault("a matrix that doesn't begin at a multiple of 32 bytes");
@@ -65,7 +66,7 @@ inline std::size_t offset(int place, unsigned stride, bool rows) {
   return rows ? std::size_t{row} * stride + column : std::size_t{column} * stride + row;
 }
 
-/// A lane reads before it waits for the others, and writes after: what they do is not seen without __syncwarp.
+/// A lane reads before it waits for the other lanes, and writes after: their writes are not visible without __syncwarp.
 template <typename Fragment, typename T>
 void load_matrix(Fragment& to, const T* from, unsigned stride, bool rows) {
   require_matrix(from, stride, sizeof(T));
@@ -106,7 +107,7 @@ void fill_fragment(fragment<Use, 16, 16, 16, T, Layout>& to, const std::type_ide
   for (T& x : to.x) x = value;
 }
 
-/// d = a * b + c. One lane multiplies for all.
+/// Computes d = a * b + c. One lane multiplies for all.
 template <typename T, typename LayoutA, typename LayoutB>
 void mma_sync(fragment<accumulator, 16, 16, 16, float>& d, const fragment<matrix_a, 16, 16, 16, T, LayoutA>& a,
               const fragment<matrix_b, 16, 16, 16, T, LayoutB>& b, const fragment<accumulator, 16, 16, 16, float>& c) {

@@ -1,4 +1,4 @@
-// The simulated GPU's cublasLt is a part of the program: in place of lib/ops/cublaslt_library_cuda.cc.
+// The simulated GPU's cublasLt is part of the program: replaces lib/ops/cublaslt_library_cuda.cc.
 #include "ops/cublaslt_library_cuda.h"
 
 namespace dptrain::ops::cuda {

@@ -43,7 +43,7 @@ TEST(Graph, HostValuesStayThoseOfTheCapture) {
   EXPECT_EQ(x.read()[0], 1 + 10 + 1 + 100.0f);
 }
 
-// Two captured streams that are forked and joined; `ordered`: the second waits for the first's result.
+// Two captured streams that are forked and joined. With `ordered` the second waits for the first's result.
 float forked(bool ordered) {
   Stream a, b;
   Event fork, made, join;

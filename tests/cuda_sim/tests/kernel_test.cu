@@ -1,4 +1,4 @@
-// Grids: barriers, warp exchanges, order, launches refused.
+// Grids: barriers, warp exchanges, order, and refused launches.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

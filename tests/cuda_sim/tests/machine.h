@@ -1,4 +1,4 @@
-// What the simulator's tests share: streams, device arrays and launches without ceremony.
+// Short forms of streams, device arrays and launches, for the simulator's tests.
 #pragma once
 
 #include <cuda_runtime.h>

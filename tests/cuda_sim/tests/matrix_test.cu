@@ -1,4 +1,4 @@
-// A warp's matrix products: layouts, sums, what CUDA leaves undefined.
+// A warp's matrix products: layouts, sums, and what CUDA leaves undefined.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -13,7 +13,7 @@ namespace wmma = nvcuda::wmma;
 
 using Sums = wmma::fragment<wmma::accumulator, 16, 16, 16, float>;
 
-/// c += a * b for each of the block's warps, which have matrices of their own; rows are 24 elements apart.
+/// Computes c += a * b for each of the block's warps, which have separate matrices; rows are 24 elements apart.
 template <typename T, typename LayoutA, typename LayoutB>
 __global__ void multiply(const T* a, const T* b, float* c, wmma::layout_t layout) {
   const int warp = static_cast<int>(threadIdx.y) * 16 * 24;
@@ -27,7 +27,7 @@ __global__ void multiply(const T* a, const T* b, float* c, wmma::layout_t layout
   wmma::store_matrix_sync(c + warp, sums, 24, layout);
 }
 
-/// Whole numbers up to 7, which no product of 16 of them rounds.
+/// Whole numbers up to 7: sums of 16 products of them are exact.
 float number(int matrix, int row, int column) { return static_cast<float>((matrix * 5 + row * 3 + column * 7) % 8); }
 std::size_t at(int warp, int row, int column, bool rows) {
   return static_cast<std::size_t>(16 * 24 * warp + (rows ? 24 * row + column : 24 * column + row));
@@ -65,7 +65,7 @@ TEST(Matrix, ProductsOfAllLayouts) {
   expect_products<__half, wmma::col_major, wmma::col_major>(false);
 }
 
-/// A lane's elements change their sign, then each lane reads one that another may have written.
+/// A lane's elements change sign; then each lane reads an element that another lane may have written.
 template <bool kWaits>
 __global__ void negate(const float* from, float* to) {
   __shared__ float room[256 + 8];

@@ -1,4 +1,4 @@
-// Collectives among processes, each with one of the simulated devices.
+// Collectives among processes, each with one simulated device.
 #include <nccl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kCount = 1000;
 
-// A file in which ranks of a world meet, or would have: of processes that are there.
+// The number of files in which ranks of living processes meet, or would have met.
 int files_of_worlds() {
   int files = 0;
   for (const auto& entry : fs::directory_iterator(fs::temp_directory_path()))
@@ -26,7 +26,7 @@ int files_of_worlds() {
   return files;
 }
 
-// Rank `rank` of `ranks` on the device of this number, without waiting.
+// Starts rank `rank` of `ranks` on the device of this number, without waiting.
 ncclComm_t begin(const ncclUniqueId& id, int ranks, int rank, int device) {
   EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -45,7 +45,7 @@ ncclResult_t settled(ncclComm_t comm) {
   return state;
 }
 
-// Forks a process that does `body` and ends, with 0 where it has met all its expectations.
+// Forks a process that runs `body` and exits with code 0 if all its expectations held.
 pid_t process(const std::function<void()>& body) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
@@ -70,7 +70,7 @@ void sum_and_share(const ncclUniqueId& id, int rank) {
   ASSERT_EQ(settled(comm), ncclSuccess);
   Stream stream;
   Array<float> x(std::vector<float>(kCount, 1.0f + static_cast<float>(rank))), all(2 * kCount);
-  // Each call reads what the one before has left.
+  // Each call reads the result of the call before.
   for (int i = 0; i < 5; ++i) ncclAllReduce(x.data, x.data, kCount, ncclFloat, ncclSum, comm, stream);
   ncclAllGather(x.data, all.data, kCount, ncclFloat, comm, stream);
   ncclBroadcast(x.data, x.data, 1, ncclFloat, 1, comm, stream);
@@ -87,7 +87,7 @@ TEST_F(NcclProcesses, SumTheirDevices) {
   EXPECT_EQ(files_of_worlds(), 0);
 }
 
-// In a group both ends of a pair may send first, and parts come in the order in which they were sent.
+// In a group both ends of a pair may send first, and parts arrive in the order in which they were sent.
 void exchange(const ncclUniqueId& id, int rank) {
   ncclComm_t comm = begin(id, 2, rank, rank);
   ASSERT_EQ(settled(comm), ncclSuccess);
@@ -103,7 +103,7 @@ void exchange(const ncclUniqueId& id, int rank) {
     ncclAllReduce(first.data, own.data, kCount, ncclFloat, ncclSum, comm, stream);
   }
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-  // 3, then twice as much each time; of the last one what both had before.
+  // The sums are 3, 6 and 12; the last received values are those before the last sum.
   EXPECT_EQ(own.read(), std::vector<float>(kCount, 12.0f));
   EXPECT_EQ(first.read(), std::vector<float>(kCount, 6.0f));
   EXPECT_EQ(second.read()[kCount / 2 - 1], 6.0f);
@@ -165,7 +165,7 @@ TEST_F(NcclProcesses, GoOnWhileAHostThreadIsElsewhere) {
     Stream stream;
     Array<float> x(std::vector<float>(kCount, 2.0f));
     ncclAllReduce(x.data, x.data, kCount, ncclFloat, ncclSum, comm, stream);
-    // Waits for nothing of its device: a GPU does its part all the same.
+    // Doesn't wait for its device: a GPU does its part all the same.
     std::this_thread::sleep_for(std::chrono::seconds(60));
   });
   ncclComm_t comm = begin(id_, 2, 0, 0);
@@ -208,7 +208,7 @@ TEST_F(NcclProcesses, FilesOfTheKilledGoWithTheNextId) {
   const pid_t other = process([] {
     ncclUniqueId own{};
     ncclGetUniqueId(&own);
-    // Of three ranks one comes, of another process.
+    // Only one of three ranks enters, in another process.
     exit_of(process([own] { begin(own, 3, 1, 1); }));
     ::kill(::getpid(), SIGKILL);
   });

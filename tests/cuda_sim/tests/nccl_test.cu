@@ -1,4 +1,4 @@
-// Collectives among threads, a simulated device each.
+// Collectives among threads, each with a simulated device.
 #include <nccl.h>
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace {
 
-// Runs `body` in a thread per rank, rank r on device r.
+// Runs `body` in one thread per rank, with rank r on device r.
 void for_ranks(int ranks, const std::function<void(int, ncclComm_t, cudaStream_t)>& body) {
   ncclUniqueId id;
   ncclGetUniqueId(&id);

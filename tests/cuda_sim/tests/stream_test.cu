@@ -1,4 +1,4 @@
-// Streams, events and memory: what CUDA leaves undone until something waits is left undone.
+// Streams, events and memory: work that CUDA may postpone until something waits for it is postponed.
 #include <atomic>
 #include <cmath>
 #include <thread>
