@@ -46,16 +46,14 @@ int bless_with(const BlessFlags& flags) {
 
 Run add_bless_command(CLI::App& command) {
   auto flags = std::make_shared<BlessFlags>();
-  flags->common.add_to(command, {.out = "takes no part in this command, which makes no run"});
-  command
-      .add_option("-o", flags->file,
-                  "what they came to, a file of JSON for dptrain gate; one that is there is replaced")
+  flags->common.add_to(command, {.out = "has no effect in this command, which makes no run"});
+  command.add_option("-o", flags->file, "the results, a JSON file for dptrain gate; an existing file is replaced")
       ->required()
       ->check(refuse_empty)
       ->type_name("FILE");
   command
       .add_option("--steps", flags->steps,
-                  "training steps, which are trained four times; 20 by default, or as many as the training has")
+                  "training steps, which are trained four times; 20 by default, or as many as the run has")
       ->check(CLI::Range(int64_t{3}, int64_t{10'000}))
       ->type_name("N");
   return [flags] { return bless_with(*flags); };

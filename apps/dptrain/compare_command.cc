@@ -262,19 +262,18 @@ Run add_compare_command(CLI::App& command) {
       ->allow_extra_args(false);
   command
       .add_option("--target", flags->target,
-                  "tell the training seconds until a test accuracy, 0 to 1; metric seconds_to_target of --assert")
+                  "print the training seconds until a test accuracy, 0 to 1; the metric seconds_to_target of --assert")
       ->check(CLI::Range(0.0, 1.0))
       ->check(refuse_nan)
       ->type_name("ACCURACY");
   command
       .add_option("--repeat", flags->repetitions,
-                  "train each run so many times, with seeds that follow each other, and test what differs")
+                  "train each run N times, with seeds that follow each other, and test what differs")
       ->check(CLI::Range(int64_t{1}, int64_t{1000}))
       ->type_name("N");
-  command.add_flag("--overwrite", flags->overwrite,
-                   "replace an earlier comparison: its runs, also those that this one hasn't");
+  command.add_flag("--overwrite", flags->overwrite, "replace an earlier comparison with all of its runs");
   add_fault_flag(command, flags->faults,
-                 "train every run that has this rank with it late: slow:rank=1,ms=20; may be repeated");
+                 "make this rank late in every run that has it: slow:rank=1,ms=20; may be repeated");
   return [flags] { return compare_with(*flags); };
 }
 

@@ -11,9 +11,9 @@ namespace dptrain::app {
 
 /// Help texts of the flags that every command has, where their meaning differs between commands.
 struct FlagHelp {
-  const char* out = "takes no part in this command, which writes no files";
+  const char* out = "has no effect in this command, which writes no files";
   const char* json = "print one JSON document on stdout; everything else goes to stderr";
-  const char* progress = "takes no part in this command, which shows none";
+  const char* progress = "has no effect in this command, which shows none";
 };
 
 /// Help of --progress for commands that train.

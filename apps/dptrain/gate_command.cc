@@ -37,7 +37,7 @@ int gate_with(const GateFlags& flags) {
 
 Run add_gate_command(CLI::App& command) {
   auto flags = std::make_shared<GateFlags>();
-  command.add_option("file", flags->file, "what dptrain bless has written")
+  command.add_option("file", flags->file, "the file that dptrain bless has written")
       ->required()
       ->check(refuse_empty)
       ->type_name("FILE");

@@ -38,25 +38,25 @@ constexpr std::array<Command, 14> kCommands = {{
     {"train", "run an experiment (also: dptrain --config FILE)", "dptrain --config lenet_ddp_2cpu", add_train_command},
     {"eval", "print loss and accuracy of a checkpoint on the test split",
      "dptrain eval --config lenet_ddp_2cpu --checkpoint runs/lenet_ddp_2cpu", add_eval_command},
-    {"predict", "print the classes of images, a JSON line each, by a checkpoint",
+    {"predict", "print the classes of images by a checkpoint, one JSON line per image",
      "dptrain predict --config my.yaml --checkpoint runs/my --input four.png", add_predict_command},
     {"compare", "train several configurations, or one under several strategies, and compare them",
      "dptrain compare --config lenet_ddp_2cpu --strategies single,ddp", add_compare_command},
     {"verify", "compare every strategy that fits the devices with single, layer by layer",
      "dptrain verify --config lenet_ddp_2cpu", add_verify_command},
-    {"bless", "write what an experiment's first steps come to, for gate",
+    {"bless", "train an experiment's first steps and write their results, for gate",
      "dptrain bless --config lenet_ddp_2cpu -o lenet.json", add_bless_command},
-    {"gate", "train the first steps again, and hold them to what bless has written",
+    {"gate", "train the first steps again and compare them with what bless has written",
      "dptrain gate lenet.json --config lenet_ddp_2cpu", add_gate_command},
     {"plan", "print memory, operators, messages and time of a step before it is run, or a model's layers",
      "dptrain plan --config resnet18_2gpu --devices 2xh200", add_plan_command},
-    {"table", "print a table of runs, finished or running, and what they differ in", "dptrain table runs",
+    {"table", "print a table of runs, finished or running, and of the keys in which they differ", "dptrain table runs",
      add_table_command},
     {"report", "write a page of curves and tables of runs, finished or running", "dptrain report runs -o report.html",
      add_report_command},
     {"hash", "print the hash of a checkpoint's weights: equal for equal bits", "dptrain hash runs/lenet_ddp_2cpu",
      add_hash_command},
-    {"bench", "measure what this machine's devices do", "dptrain bench comm --devices cpu:0-1", add_bench_command},
+    {"bench", "measure this machine's devices", "dptrain bench comm --devices cpu:0-1", add_bench_command},
     {"devices", "print what this machine has to train on", "dptrain devices", add_devices_command},
     {"schema", "print the JSON Schema of the configuration", "dptrain schema > dptrain.schema.json",
      add_schema_command},
@@ -182,7 +182,7 @@ std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error)
 }
 
 int run(int count, char** values) {
-  CLI::App program("Trains one experiment under every parallel strategy.");
+  CLI::App program("Trains neural networks under a parallel strategy of your choice.");
   program.name("dptrain");
   program.formatter(help_format());
   program.set_version_flag("--version", version_text);  // computed only when it is printed

@@ -271,10 +271,11 @@ Run add_plan_command(CLI::App& command) {
                                   "print the model instead of a step: name, output, parameters and FLOPs of each of "
                                   "its stages");
   command
-      .add_option("--links", flags->links, "what joins devices and hosts: a file with the keys of `links`, and `hosts`")
+      .add_option("--links", flags->links,
+                  "links between devices and hosts: a file with the keys of `links`, and `hosts`")
       ->check(refuse_empty)
       ->type_name("FILE");
-  command.add_option("--calibrate", flags->calibrate, "a run whose times say what such devices compute in a second")
+  command.add_option("--calibrate", flags->calibrate, "a run whose times say how fast such devices compute")
       ->check(refuse_empty)
       ->type_name("RUN_DIR")
       ->excludes(layers);
@@ -291,10 +292,9 @@ Run add_plan_command(CLI::App& command) {
       ->type_name("FILE")
       ->excludes(layers);
   command
-      .add_option(
-          "--trace", flags->trace,
-          "writes a timeline of the step, as train --trace does, for Perfetto and chrome://tracing; a file that "
-          "is there is replaced")
+      .add_option("--trace", flags->trace,
+                  "write a timeline of the step, as train --trace does, for Perfetto and chrome://tracing; an existing "
+                  "file is replaced")
       ->type_name("FILE")
       ->check(refuse_empty)
       ->excludes(layers);

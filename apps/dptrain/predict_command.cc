@@ -54,7 +54,7 @@ int predict_with(const PredictFlags& flags) {
 
 Run add_predict_command(CLI::App& command) {
   auto flags = std::make_shared<PredictFlags>();
-  flags->common.add_to(command, {.json = "takes no part in this command, which prints JSON lines anyway"});
+  flags->common.add_to(command, {.json = "has no effect in this command, which prints JSON lines anyway"});
   command
       .add_option("--checkpoint", flags->checkpoint, "a .safetensors file, a checkpoint's folder or a run directory")
       ->required()
@@ -67,7 +67,7 @@ Run add_predict_command(CLI::App& command) {
       ->required()
       ->check(refuse_empty)
       ->type_name("PATH");
-  command.add_option("--top", flags->top, "the N likeliest classes of each image, not the first alone")
+  command.add_option("--top", flags->top, "the N likeliest classes of each image, instead of the likeliest alone")
       ->check(CLI::Range(1, 1'000'000'000))
       ->type_name("N");
   return [flags] { return predict_with(*flags); };

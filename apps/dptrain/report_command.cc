@@ -35,8 +35,7 @@ Run add_report_command(CLI::App& command) {
   command.add_option("directories", flags->directories, "run directories, or folders of them")
       ->required()
       ->type_name("RUN_DIR");
-  command
-      .add_option("-o", flags->file, "the page, a file of HTML that shows all by itself; one that is there is replaced")
+  command.add_option("-o", flags->file, "the page, a single HTML file; an existing file is replaced")
       ->required()
       ->check(refuse_empty)
       ->type_name("FILE");

@@ -292,10 +292,10 @@ int train_with(const TrainFlags& flags) {
 
 Run add_train_command(CLI::App& command) {
   auto flags = std::make_shared<TrainFlags>();
-  flags->common.add_to(command,
-                       {.out = "the run directory, with {hash} for that of the configuration; runs/<name> by default",
-                        .json = "print the metrics as JSON lines on stdout; everything else goes to stderr",
-                        .progress = kProgressHelp});
+  flags->common.add_to(
+      command, {.out = "the run directory; {hash} in it stands for the configuration's hash; runs/<name> by default",
+                .json = "print the metrics as JSON lines on stdout; everything else goes to stderr",
+                .progress = kProgressHelp});
   command.add_flag("--overwrite", flags->overwrite, "replace the run directory's files of an earlier run");
   command
       .add_option_function<std::vector<std::string>>(
@@ -304,7 +304,7 @@ Run add_train_command(CLI::App& command) {
             flags->resume = true;
             if (!values.empty()) flags->checkpoint = values[0];
           },
-          "go on with the run directory where it has a checkpoint, or with this one; else start")
+          "go on from the run directory's checkpoint if it has one, or from CHECKPOINT; else start")
       ->expected(0, 1)
       ->type_name("[CHECKPOINT]");
   command
@@ -315,7 +315,7 @@ Run add_train_command(CLI::App& command) {
             flags->traced = steps.empty() ? train::TracedSteps() : traced_steps(steps);
           },
           "write trace.json, a timeline of what each device computes and exchanges, for Perfetto or chrome://tracing: "
-          "of so many steps, 10 by default, from the third on that is trained now, or of steps FIRST-LAST")
+          "of STEPS steps, 10 by default, from the third trained step on, or of steps FIRST-LAST")
       ->expected(0, 1)
       ->type_name("[STEPS]");
   add_fault_flag(command, flags->faults,

@@ -76,8 +76,8 @@ std::string batch_text(const train::Experiment& experiment) {
     parts.push_back(end - begin);
   }
   const auto [least, most] = std::ranges::minmax(parts);
-  if (least == most) return fmt::format("{} ({} a device)", whole, least);
-  if (split.is_even()) return fmt::format("{} ({} or {} a device)", whole, least, most);
+  if (least == most) return fmt::format("{} ({} per device)", whole, least);
+  if (split.is_even()) return fmt::format("{} ({} or {} per device)", whole, least, most);
   return fmt::format("{} ({})", whole, fmt::join(parts, " + "));
 }
 

@@ -71,12 +71,12 @@ std::optional<LinkSpec> read_links(ConfigReader& config, const std::vector<Devic
                       const LinkSpeed read = read_speed(speed, links.all);
                       if (pair) links.pairs[*pair] = read;
                     },
-                    "the link between two devices, 'cpu:0-cpu:1'; what it leaves out is as between all");
+                    "the link between two devices, 'cpu:0-cpu:1'; what is left out is as for all links");
               }
             },
             "links that differ from the others");
       },
-      "links between the devices that communication is held to, to rehearse another machine");
+      "simulated links between the devices, to rehearse another machine");
   return written ? std::optional(links) : std::nullopt;
 }
 

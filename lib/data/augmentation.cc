@@ -49,9 +49,10 @@ std::array<double, 2> read_range(ConfigReader& options, const char* key, std::ar
 
 Augmentation read_random_resized_crop(ConfigReader& options) {
   const auto area = read_range(options, "scale", {0.08, 1},
-                               {.min = 0x1p-12, .max = 1, .help = "of the image's area, the least and the most"});
-  const auto ratio = read_range(options, "ratio", {3.0 / 4, 4.0 / 3},
-                                {.min = 1.0 / 16, .max = 16, .help = "of the window's width to its height"});
+                               {.min = 0x1p-12, .max = 1, .help = "smallest and largest share of the image's area"});
+  const auto ratio = read_range(
+      options, "ratio", {3.0 / 4, 4.0 / 3},
+      {.min = 1.0 / 16, .max = 16, .help = "smallest and largest ratio of the window's width to its height"});
   return {.kind = AugmentationKind::random_resized_crop,
           .window = {.least_area = fraction(area[0]),
                      .most_area = fraction(area[1]),
@@ -95,7 +96,7 @@ ops::Augmentations read_augmentations(ConfigReader& config, const DatasetSpec& d
   config.named_list("augment", choices,
                     {.definition = "augmentations",
                      .may_be_empty = true,
-                     .help = "what happens to training images, in order, drawn anew each epoch"});
+                     .help = "changes to training images, in order, drawn anew each epoch"});
   if (!config.describing() && !augmentations.empty() && !dataset.has_images)
     config.mistake("augment", fmt::format("data set {} has no images to augment", dataset.name),
                    fmt::format("{} augmentation{}", augmentations.count, augmentations.count == 1 ? "" : "s"),

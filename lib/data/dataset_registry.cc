@@ -28,7 +28,8 @@ constexpr std::array kDatasets = {
     DatasetRow{"cifar10", read_cifar10, "photographs of things and animals, 32 x 32 in color, ten classes"},
     DatasetRow{"image_folder", read_image_folder_options, "PNG or JPEG files of your own, a folder for each class"},
     DatasetRow{"text", read_text, "pairs of lines of a text with masked tokens, for models of text"},
-    DatasetRow{"synthetic", read_synthetic, "a pattern a class plus noise, or text for models of text, from the seed"},
+    DatasetRow{"synthetic", read_synthetic,
+               "one pattern per class plus noise, or text for models of text, drawn from the seed"},
 };
 
 /// Options that say where samples are stored and which of them are taken by which process, not what a sample is.

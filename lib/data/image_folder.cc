@@ -165,7 +165,7 @@ DatasetSpec read_image_folder_options(ConfigReader& config, const DatasetRequest
   folder.size = config.optional_integer(
       "size", {.min = 1,
                .max = kMostPicturePixels,
-               .help = "of images whose shorter sides are scaled to it, and of which the middle is taken",
+               .help = "side of the square images: their shorter side is scaled to it, then the middle is taken",
                .example = 64});
   folder.channels = config.integer(
       "channels", 3, {.min = 1, .max = 3, .help = "3, or 1 where all images are gray; gray ones are repeated to 3"});

@@ -23,7 +23,8 @@ struct IdxSource {
 DatasetSpec read_idx_spec(ConfigReader& config, const IdxSource& source) {
   const std::optional<std::filesystem::path> dir = config.optional_path("dir", source.dir_help);
   const int64_t classes = config.integer(
-      "classes", 10, {.min = 2, .max = 256, .help = "of files of your own: their labels are 0 to this less 1"});
+      "classes", 10,
+      {.min = 2, .max = 256, .help = "number of classes, for files of your own: their labels are 0 to classes - 1"});
   const DatasetOptions options = read_dataset_options(config, 1);
   DatasetSpec spec;
   spec.order = options.order;
@@ -37,11 +38,11 @@ DatasetSpec read_idx_spec(ConfigReader& config, const IdxSource& source) {
 }  // namespace
 
 DatasetSpec read_mnist(ConfigReader& config, const DatasetRequest&) {
-  return read_idx_spec(config,
-                       {.name = "mnist",
-                        .folders = in_dataset_roots("mnist-10k"),
-                        .advice = "give the folder of its four IDX files: dataset: {name: mnist, dir: ...}",
-                        .dir_help = "the folder of its four IDX files; by default 10,000 digits that come along"});
+  return read_idx_spec(
+      config, {.name = "mnist",
+               .folders = in_dataset_roots("mnist-10k"),
+               .advice = "give the folder of its four IDX files: dataset: {name: mnist, dir: ...}",
+               .dir_help = "the folder of its four IDX files; by default the 10,000 digits that come with dptrain"});
 }
 
 DatasetSpec read_fashion_mnist(ConfigReader& config, const DatasetRequest&) {

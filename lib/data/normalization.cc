@@ -30,7 +30,7 @@ Normalization read_normalization(ConfigReader& config, int64_t channels) {
         normalization.std =
             read_values(values, "std", channels, 1.0, {.min = kLeastF32, .max = kMostF32, .help = "divides the rest"});
       },
-      "what pixels / 255 go through, so that they have about mean 0 and standard deviation 1");
+      "normalization of pixels / 255, to about mean 0 and standard deviation 1");
   return normalization;
 }
 

@@ -92,7 +92,7 @@ Shape read_shape(ConfigReader& config) {
 
 DatasetSpec read_images(ConfigReader& config, uint64_t seed, int64_t samples, int64_t test_samples) {
   SyntheticOptions train{.seed = seed};
-  train.classes = config.integer("classes", 10, {.min = 2, .max = 10000, .help = "classes, a pattern each"});
+  train.classes = config.integer("classes", 10, {.min = 2, .max = 10000, .help = "number of classes"});
   train.image_shape = read_shape(config);
   const DatasetOptions options = read_dataset_options(config, train.image_shape[0]);
   train.samples = limited(samples, options.limit);

@@ -48,18 +48,18 @@ std::shared_ptr<const TokenizedLines> read_tokens(const Paths& files, int64_t pi
 DatasetSpec read_text(ConfigReader& config, const DatasetRequest& request) {
   const TextSizes wanted = request.text.value_or(TextSizes());
   Paths files = config.paths("files", "lines of text, plain or gzip; by default the King James Bible");
-  const int64_t vocabulary =
-      config.integer("vocabulary", wanted.vocabulary,
-                     {.min = kSpecialTokens + 1, .max = kMostPieces, .help = "pieces; by default the model's"});
+  const int64_t vocabulary = config.integer(
+      "vocabulary", wanted.vocabulary,
+      {.min = kSpecialTokens + 1, .max = kMostPieces, .help = "pieces of the vocabulary; by default the model's"});
   const int64_t sequence = config.integer(
-      "sequence", wanted.sequence, {.min = 5, .max = 65536, .help = "tokens of a sample; by default the model's"});
+      "sequence", wanted.sequence, {.min = 5, .max = 65536, .help = "tokens per sample; by default the model's"});
   for (const char* size : {"vocabulary", "sequence"}) config.default_varies(size);
   const double test_share = config.number("test_share", 0.05,
                                           {.min = 0,
                                            .max = 1,
                                            .exclusive_min = true,
                                            .exclusive_max = true,
-                                           .help = "of the lines, the last ones, are the test part"});
+                                           .help = "share of the lines, the last ones, that is the test part"});
   const DatasetLimits limits = read_limits(config);
   DatasetSpec spec;
   spec.order = read_sample_order(config);

@@ -114,11 +114,11 @@ ModelSpec read_bert(ConfigReader& config) {
       "vocab", options.vocabulary, {.min = 6, .max = 65536, .help = "tokens of the vocabulary, special ones included"});
   options.hidden = config.integer("hidden", options.hidden, {.min = 1, .max = 16384, .help = "width of a token"});
   options.layers = config.integer("layers", options.layers, {.min = 1, .max = 1000, .help = "encoder layers"});
-  options.heads = config.integer("heads", options.heads, {.min = 1, .max = 1024, .help = "of attention"});
+  options.heads = config.integer("heads", options.heads, {.min = 1, .max = 1024, .help = "attention heads"});
   options.sequence =
       config.integer("seq", options.sequence, {.min = 5, .max = 65536, .help = "the most tokens of a sample"});
-  options.dropout = static_cast<float>(
-      config.number("dropout", 0.1, {.min = 0, .max = 0.999, .help = "of hidden states and attention"}));
+  options.dropout = static_cast<float>(config.number(
+      "dropout", 0.1, {.min = 0, .max = 0.999, .help = "dropout probability of hidden states and attention"}));
   if (!config.describing() && options.hidden % options.heads != 0)
     config.mistake("heads", fmt::format("expected a divisor of hidden, {}", options.hidden),
                    fmt::format("{}", options.heads), "choose another number of heads");

@@ -13,17 +13,17 @@ std::optional<nn::Initializer> read_layer_initializer(ConfigReader& options, con
   const auto choose = [&](Kind kind) { return [&, kind](ConfigReader&) { initializer = nn::Initializer{kind, 0}; }; };
   const std::vector<ConfigChoice> choices = {
       {"default", own, {}},
-      {"normal", "normally distributed with this deviation",
+      {"normal", "normal, with this standard deviation",
        [&](ConfigReader& normal) {
          initializer = nn::Initializer::normal(normal.number(
-             "normal", 0.01, {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "the deviation"}));
+             "normal", 0.01, {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "the standard deviation"}));
        }},
       {"xavier_uniform", "uniform, scaled by inputs and outputs (Glorot and Bengio, 2010)",
        choose(Kind::xavier_uniform)},
       {"kaiming_normal", "normal, scaled by outputs (He et al., 2015)", choose(Kind::kaiming_normal)},
       {"lecun_normal", "truncated normal, scaled by inputs (LeCun et al., 1998)", choose(Kind::lecun_normal)},
   };
-  options.named("init", choices, "default", "how the weight begins");
+  options.named("init", choices, "default", "initial weight");
   return initializer;
 }
 

@@ -35,7 +35,8 @@ bool is_layer_name(const std::string& name) {
 /// one doesn't rename the others.
 std::string read_name(ConfigReader& options, const std::string& stem, LayerCounts& counts) {
   const std::string otherwise = fmt::format("{}{}", stem, ++counts[stem]);
-  const auto name = options.optional_text("name", "what its parameters' names begin with; by default kind and number");
+  const auto name =
+      options.optional_text("name", "what the names of its parameters begin with; by default kind and number");
   if (name && !options.describing() && !is_layer_name(*name))
     options.mistake("name", "expected letters, digits, '_' and '-', with dots between them", fmt::format("'{}'", *name),
                     fmt::format("write for instance name: {}", otherwise));
@@ -81,8 +82,8 @@ LayerSpec read_residual(ConfigReader& options, LayerCounts& counts) {
 
 LayerSpec read_repeat(ConfigReader& options, LayerCounts& counts) {
   LayerSpec repeat{.form = LayerSpec::Form::repeat, .where = options.where()};
-  repeat.times =
-      options.integer("times", std::nullopt, {.min = 1, .max = kMostRepetitions, .help = "how often they stand there"});
+  repeat.times = options.integer("times", std::nullopt,
+                                 {.min = 1, .max = kMostRepetitions, .help = "how many times the layers are repeated"});
   repeat.layers = read_list(options, "layers", counts);
   return repeat;
 }

@@ -66,11 +66,12 @@ Shape slide(const LayerSite& site, int64_t channels, const Window& window) {
 }
 
 BuildLayer read_conv(ConfigReader& options) {
-  const int64_t channels = options.integer(
-      "channels", std::nullopt, {.min = 1, .max = kMostChannels, .help = "of the output: the number of filters"});
+  const int64_t channels =
+      options.integer("channels", std::nullopt,
+                      {.min = 1, .max = kMostChannels, .help = "channels of the output: the number of filters"});
   const Window window{
       .kernel = read_kernel(options),
-      .stride = options.integer("stride", 1, {.min = 1, .max = kLargestWindow, .help = "of the window"}),
+      .stride = options.integer("stride", 1, {.min = 1, .max = kLargestWindow, .help = "stride of the window"}),
       .padding = read_padding(options, "zeros around the image")};
   const bool bias = options.boolean("bias", true, "add a number to each channel");
   const auto weight = read_layer_initializer(options);
@@ -91,9 +92,10 @@ BuildLayer read_linear(ConfigReader& options) {
   const bool is_classes = options.word("features", "classes", false);
   const int64_t features =
       is_classes ? 0
-                 : options.integer(
-                       "features", std::nullopt,
-                       {.min = 1, .max = kMostFeatures, .help = "of the output; classes: as many as the data set has"});
+                 : options.integer("features", std::nullopt,
+                                   {.min = 1,
+                                    .max = kMostFeatures,
+                                    .help = "features of the output; classes: as many as the data set has"});
   const bool bias = options.boolean("bias", true, "add a number to each feature");
   const auto weight = read_layer_initializer(options);
   return [=](const LayerSite& site) -> BuiltLayer {
@@ -145,7 +147,7 @@ BuildLayer read_activation(ConfigReader&) {
 }
 
 BuildLayer read_leaky_relu(ConfigReader& options) {
-  const double slope = options.number("slope", 0.01, {.min = 0, .max = kMostF32, .help = "of what is below 0"});
+  const double slope = options.number("slope", 0.01, {.min = 0, .max = kMostF32, .help = "slope below 0"});
   return of_each_value(ops::leaky_relu(static_cast<float>(slope)));
 }
 
@@ -154,9 +156,10 @@ BuildLayer read_pool(ConfigReader& options) {
   Window window{.kernel = read_kernel(options)};
   window.stride =
       options
-          .optional_integer("stride", {.min = 1, .max = kLargestWindow, .help = "of the window; by default its side"})
+          .optional_integer("stride",
+                            {.min = 1, .max = kLargestWindow, .help = "stride of the window; by default its side"})
           .value_or(window.kernel);
-  window.padding = read_padding(options, "around the image; no more than half a window");
+  window.padding = read_padding(options, "padding around the image; no more than half a window");
   if (!options.describing() && window.padding > window.kernel / 2)
     options.mistake("padding", fmt::format("expected at most {}, half of the window", window.kernel / 2),
                     fmt::format("{}", window.padding), fmt::format("write padding: {}", window.kernel / 2));
@@ -188,8 +191,8 @@ BuildLayer read_flatten(ConfigReader&) {
 
 BuildLayer read_dropout(ConfigReader& options) {
   // The maximum keeps 1 / (1 - probability) at a reasonable size in f32.
-  const double probability =
-      options.number("probability", std::nullopt, {.min = 0, .max = 0.999, .help = "that a value is zeroed"});
+  const double probability = options.number("probability", std::nullopt,
+                                            {.min = 0, .max = 0.999, .help = "probability that a value is zeroed"});
   return [=](const LayerSite& site) -> BuiltLayer {
     return {std::make_unique<nn::Dropout>(static_cast<float>(probability), site.net.dropouts++), site.input};
   };

@@ -89,7 +89,7 @@ void require_text(const std::string& where, const TextSizes& sizes, const std::o
     refuse(fmt::format("needs a text with a vocabulary of {}", sizes.vocabulary), fmt::format("{}", text->vocabulary),
            "give model and data set the same vocabulary");
   if (text->sequence > sizes.sequence)
-    refuse(fmt::format("takes at most {} tokens a sample", sizes.sequence), fmt::format("{}", text->sequence),
+    refuse(fmt::format("takes at most {} tokens per sample", sizes.sequence), fmt::format("{}", text->sequence),
            "give the model a larger seq, or the data set a smaller sequence");
 }
 

@@ -63,9 +63,10 @@ std::vector<ParameterGroup> read_parameter_groups(ConfigReader& config) {
   std::vector<ParameterGroup> groups;
   const auto read = [&](ConfigReader& options) {
     ParameterGroup group;
-    group.of = options.texts("of", group.of, "its parameters by their names, or the modules' in front of these");
+    group.of = options.texts("of", group.of, "its parameters, by their names or the names of their modules");
     group.dimensions = options.optional_integer(
-        "dimensions", {.min = 1, .max = 4, .help = "those alone with so many: biases and norms have 1"});
+        "dimensions",
+        {.min = 1, .max = 4, .help = "only parameters with this number of dimensions: biases and norms have 1"});
     group.learning_rate = options.optional_number(
         "learning_rate_factor",
         {.min = kLeastF32, .max = kMostF32, .help = "what their learning rate is multiplied by"});
@@ -84,7 +85,7 @@ std::vector<ParameterGroup> read_parameter_groups(ConfigReader& config) {
     groups.push_back(std::move(group));
   };
   config.sections("parameter_groups", read,
-                  "parameters that are updated otherwise than the rest; a later group prevails over those before it");
+                  "parameters that are updated differently from the rest; a later group overrides earlier ones");
   return groups;
 }
 

@@ -105,8 +105,8 @@ PyramidNetOptions read_pyramidnet(ConfigReader& options) {
       options.integer("alpha", pyramid.alpha, {.min = 0, .max = kWidest, .help = "channels that 3 x depth blocks add"});
   pyramid.depth = options.integer("depth", pyramid.depth,
                                   {.min = 1, .max = 1000, .help = "each block adds alpha / (3 x depth) channels"});
-  pyramid.blocks =
-      options.integer("blocks", pyramid.blocks, {.min = 1, .max = 1000, .help = "of each of the three stages"});
+  pyramid.blocks = options.integer("blocks", pyramid.blocks,
+                                   {.min = 1, .max = 1000, .help = "residual blocks in each of the three stages"});
   const int64_t last = pyramidnet_widths(pyramid).back();
   if (last > kWidest)
     options.mistake("alpha", fmt::format("expected blocks of at most {} channels", kWidest),

@@ -78,7 +78,7 @@ TextEmbedding read_text_embedding(ConfigReader& options) {
   embedding.sequence = options.optional_integer(
       "seq", {.min = 5, .max = 65536, .help = "the most tokens of a sample; by default the data set's"});
   embedding.positions = options.boolean("positions", true, "add a vector for the token's place in its sample");
-  embedding.segments = options.boolean("segments", true, "add one for the sentence, first or second, that it is of");
+  embedding.segments = options.boolean("segments", true, "add a vector for the token's sentence, first or second");
   embedding.weight = read_layer_initializer(options, kOwnWeights).value_or(embedding.weight);
   return {.text = embedding.sizes(kDataSets),
           .build = [embedding](const LayerSite& site) { return build_embedding(embedding, site); }};
@@ -86,9 +86,9 @@ TextEmbedding read_text_embedding(ConfigReader& options) {
 
 BuildLayer read_attention(ConfigReader& options) {
   const int64_t heads = options.integer(
-      "heads", std::nullopt, {.min = 1, .max = 1024, .help = "that look apart; a divisor of a token's width"});
-  const auto dropout = static_cast<float>(
-      options.number("dropout", 0, {.min = 0, .max = 0.999, .help = "that a token isn't looked at, in training"}));
+      "heads", std::nullopt, {.min = 1, .max = 1024, .help = "attention heads; a divisor of a token's width"});
+  const auto dropout = static_cast<float>(options.number(
+      "dropout", 0, {.min = 0, .max = 0.999, .help = "probability that a token isn't looked at, in training"}));
   nn::LinearOptions linear = text_linear();
   if (const auto weight = read_layer_initializer(options, kOwnWeights)) linear.weight = weight;
   return [=](const LayerSite& site) -> BuiltLayer {

@@ -13,13 +13,14 @@ constexpr const char* kEpsilonHelp = "added to the divisor";
 
 double read_momentum(ConfigReader& options, double otherwise) {
   return options.number("momentum", otherwise,
-                        {.min = 0, .max = 1, .exclusive_max = true, .help = "how much of the last step goes on"});
+                        {.min = 0, .max = 1, .exclusive_max = true, .help = "share of the last step that is kept"});
 }
 
 /// Reads a weight decay that is added to the gradient.
 double read_joint_decay(ConfigReader& options) {
-  return options.number("weight_decay", 0.0,
-                        {.min = 0, .max = kMostF32, .help = "times the weight, added to its gradient"});
+  return options.number(
+      "weight_decay", 0.0,
+      {.min = 0, .max = kMostF32, .help = "weight decay: this times the weight is added to its gradient"});
 }
 
 bool read_nesterov(ConfigReader& options, double momentum) {
@@ -52,7 +53,7 @@ LarsSettings read_lars(ConfigReader& options) {
                      {.min = 0,
                       .max = kMostF32,
                       .exclusive_min = true,
-                      .help = "the length of a step without momentum, at a rate of 1, over that of a layer's weights"});
+                      .help = "norm of a step (without momentum, at a rate of 1) over the norm of a layer's weights"});
   settings.epsilon = options.number("eps", settings.epsilon, {.min = 0, .max = kMostF32, .help = kEpsilonHelp});
   settings.adapts_vectors = read_adapts_vectors(options);
   return settings;
@@ -63,7 +64,7 @@ void read_betas(ConfigReader& options, double& beta1, double& beta2) {
                                      {.min = 0,
                                       .max = 1,
                                       .exclusive_max = true,
-                                      .help = "how much of the running means of gradient and square stays"});
+                                      .help = "decay rates of the running means of the gradient and of its square"});
   if (betas.size() == 2) {
     beta1 = betas[0];
     beta2 = betas[1];
@@ -76,17 +77,19 @@ LambSettings read_lamb(ConfigReader& options) {
   LambSettings settings;
   read_betas(options, settings.beta1, settings.beta2);
   settings.epsilon = options.number("eps", settings.epsilon, {.min = kLeastF32, .max = kMostF32, .help = kEpsilonHelp});
-  settings.weight_decay = options.number(
-      "weight_decay", settings.weight_decay,
-      {.min = 0, .max = kMostF32, .help = "times the weight, added to what it is moved along before that is scaled"});
+  settings.weight_decay =
+      options.number("weight_decay", settings.weight_decay,
+                     {.min = 0,
+                      .max = kMostF32,
+                      .help = "weight decay: this times the weight is added to the step before the step is scaled"});
   settings.adapts_vectors = read_adapts_vectors(options);
   return settings;
 }
 
 /// The default of `weight_decay` is PyTorch's: 0.01 for AdamW, 0 for Adam.
 AdamSettings read_adam(ConfigReader& options, bool decoupled) {
-  const char* decay_help = decoupled ? "how much of a weight is taken off each step, times the learning rate"
-                                     : "times the weight, added to its gradient";
+  const char* decay_help = decoupled ? "share of a weight that each step takes off, times the learning rate"
+                                     : "weight decay: this times the weight is added to its gradient";
   AdamSettings settings{.decoupled = decoupled};
   read_betas(options, settings.beta1, settings.beta2);
   settings.epsilon = options.number("eps", settings.epsilon, {.min = kLeastF32, .max = kMostF32, .help = kEpsilonHelp});
@@ -121,7 +124,7 @@ OptimizerSpec read_optimizer(ConfigReader& config) {
                       read_lars),
       choice_of<Lamb>(spec, "lamb", "Adam's steps scaled, layer by layer, to the length of the weights", read_lamb),
   };
-  spec.name = config.named("optimizer", choices, "sgd", "how weights follow from gradients");
+  spec.name = config.named("optimizer", choices, "sgd", "how weights are updated from gradients");
   return spec;
 }
 

@@ -31,8 +31,8 @@ void read_warmup(ConfigReader& options, ScheduleSpec& spec) {
 }
 
 double read_gamma(ConfigReader& options) {
-  return options.number(
-      "gamma", 0.1, {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "what the rate is multiplied by then"});
+  return options.number("gamma", 0.1,
+                        {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "what the rate is multiplied by"});
 }
 
 void read_milestones(ConfigReader& options, ScheduleSpec& spec) {
@@ -52,12 +52,14 @@ void read_plateau(ConfigReader& options, ScheduleSpec& spec) {
   plateau.factor = options.number(
       "factor", 0.1,
       {.min = 0, .max = 1, .exclusive_min = true, .exclusive_max = true, .help = "what the rate is multiplied by"});
-  plateau.patience =
-      options.integer("patience", 10, {.min = 0, .help = "evaluations in a row that may be no better before"});
-  plateau.threshold = options.number(
-      "threshold", 1e-4,
-      {.min = 0, .max = 1, .exclusive_max = true, .help = "the share of the best by which another has to be better"});
-  spec.min = options.number("min", 0.0, {.min = 0, .max = kMostF32, .help = "the least rate"});
+  plateau.patience = options.integer(
+      "patience", 10, {.min = 0, .help = "evaluations in a row without improvement before the rate is lowered"});
+  plateau.threshold = options.number("threshold", 1e-4,
+                                     {.min = 0,
+                                      .max = 1,
+                                      .exclusive_max = true,
+                                      .help = "relative improvement over the best evaluation that counts as better"});
+  spec.min = options.number("min", 0.0, {.min = 0, .max = kMostF32, .help = "the lowest rate"});
 }
 
 }  // namespace
@@ -70,13 +72,13 @@ ScheduleSpec read_schedule(ConfigReader& config) {
   };
   const std::vector<ConfigChoice> choices = {
       {"constant", "the same rate throughout", [&](ConfigReader& options) { read_warmup(options, spec); }},
-      {"step", "a lower rate after every so many epochs",
+      {"step", "a lower rate after every few epochs",
        [&](ConfigReader& options) {
          read_warmup(options, spec);
-         spec.every_epochs = options.integer("every_epochs", 30, {.min = 1, .help = "epochs of one rate"});
+         spec.every_epochs = options.integer("every_epochs", 30, {.min = 1, .help = "epochs with one rate"});
          spec.gamma = read_gamma(options);
        }},
-      {"multi_step", "a lower rate after each of some epochs",
+      {"multi_step", "a lower rate after each of the listed epochs",
        [&](ConfigReader& options) {
          read_warmup(options, spec);
          read_milestones(options, spec);
@@ -84,7 +86,7 @@ ScheduleSpec read_schedule(ConfigReader& config) {
        }},
       {"cosine", "down along half a cosine", read_min},
       {"linear", "down along a line", read_min},
-      {"polynomial", "down along a power of what is left of the training",
+      {"polynomial", "down along a power of the share of the training that is left",
        [&](ConfigReader& options) {
          read_min(options);
          spec.power = options.number("power", 1.0,
@@ -99,7 +101,7 @@ ScheduleSpec read_schedule(ConfigReader& config) {
                                         .exclusive_max = true,
                                         .help = "the share of all steps before the highest rate"});
        }},
-      {"plateau", "a lower rate where validation gets no better",
+      {"plateau", "a lower rate when validation gets no better",
        [&](ConfigReader& options) { read_plateau(options, spec); }},
   };
   using Kind = ScheduleSpec::Kind;

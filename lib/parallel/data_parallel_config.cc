@@ -16,7 +16,7 @@ StrategySpec read_data_parallel(ConfigReader& options, const StrategyRequest& re
   const std::vector<std::string> criteria = {"gathered", "parallel"};
   const std::string criterion =
       options.one_of("criterion", criteria, criteria[0],
-                     "where the loss is computed: on one device, of all outputs; or on each device, of its own");
+                     "where the loss is computed: on one device from all outputs, or on each device from its own");
   read.criterion = criterion == criteria[0] ? Criterion::gathered : Criterion::parallel;
   read.output_rank = static_cast<int>(
       options.integer("output_device", 0,

@@ -53,21 +53,21 @@ StrategySpec read_ddp(ConfigReader& options, const StrategyRequest& request) {
   buckets.defer_updates = options.word("overlap", "next_forward", false);
   if (!buckets.defer_updates)
     buckets.overlap = options.boolean("overlap", true,
-                                      "reduce while backward still runs; next_forward: and while the next step's "
-                                      "forward pass does, first layers first");
+                                      "reduce while backward still runs; next_forward: also while the next step's "
+                                      "forward pass runs, first layers first");
   spec.defers_updates = buckets.defer_updates;
   ddp.find_unused = options.boolean("find_unused", false,
                                     "parameters that a step's loss doesn't depend on are not an error: their gradient "
                                     "is zero");
   ddp.shard_optimizer = options.boolean("shard_optimizer", false,
-                                        "each device has optimizer state for its part of the weights alone (ZeRO-1)");
+                                        "each device keeps optimizer state for its part of the weights only (ZeRO-1)");
   ddp.compress = read_compression(options, request.devices);
   spec.compression = ddp.compress.method;
   const std::vector<std::string> insides = {"none", "data_parallel"};
   const bool is_inside =
       options.one_of("inside", insides, insides[0],
-                     "what a process does over its own devices: none, each is a rank of ddp; data_parallel, the first "
-                     "one shares out the process's samples, gathers the outputs and updates") == insides[1];
+                     "how a process uses its own devices. none: each is a rank of ddp; data_parallel: the first one "
+                     "hands out the process's samples, gathers the outputs and updates") == insides[1];
   if (ddp.shard_optimizer && ddp.compress.method != CompressionOptions::Method::none)
     options.mistake("compress", "gradients of a sharded optimizer go to their owners alone, expected none",
                     compression_name(ddp.compress.method), "leave it out, or write shard_optimizer: false");

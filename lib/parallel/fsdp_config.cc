@@ -8,13 +8,12 @@ namespace dptrain::parallel {
 StrategySpec read_fsdp(ConfigReader& options, const StrategyRequest& request) {
   Fsdp::Options read;
   if (!options.word("unit_mb", "auto", true))
-    read.unit_mb =
-        options.number("unit_mb", {},
-                       {.min = 0,
-                        .max = kMostMb,
-                        .exclusive_min = true,
-                        .help = "MiB of weights that neighboring stages are gathered together up to; auto: a "
-                                "sixteenth of the model's. A stage is never cut"});
+    read.unit_mb = options.number("unit_mb", {},
+                                  {.min = 0,
+                                   .max = kMostMb,
+                                   .exclusive_min = true,
+                                   .help = "MiB of weights up to which neighboring stages are gathered together; auto: "
+                                           "a sixteenth of the model's weights. A stage is never cut"});
   read.reshard_after_forward =
       options.boolean("reshard_after_forward", read.reshard_after_forward,
                       "forget a unit's weights after its forward pass, and gather them again for backward; false: keep "

@@ -20,32 +20,32 @@ StrategySpec read_kvstore(ConfigReader& options, const StrategyRequest& request)
   const std::vector<std::string> placements = {"balanced", "round_robin"};
   for (const Type type : {Type::device, Type::local, Type::dist_sync, Type::dist_device_sync, Type::dist_async})
     types.emplace_back(store_type_name(type));
-  const std::string type =
-      options.one_of("type", types, "device",
-                     "where keys are summed and updated: on the devices, in host memory, or on servers over all "
-                     "processes, each of which first adds up what its devices push, in host memory or on them; "
-                     "dist_async updates without waiting for the other processes");
+  const std::string type = options.one_of(
+      "type", types, "device",
+      "where keys are summed and updated. device: on the devices; local: in host memory; dist_sync, dist_device_sync: "
+      "on servers over all processes, each of which first adds up its devices' gradients, in host memory or on the "
+      "devices; dist_async: on servers, without waiting for the other processes");
   for (const Type other : {Type::local, Type::dist_sync, Type::dist_device_sync, Type::dist_async})
     if (type == store_type_name(other)) store.type = other;
   const bool local = store.type == Type::local;
   if (store.is_dist() || options.describing())
-    store.servers = static_cast<int>(options.integer(
-        "servers", 0,
-        {.min = 0,
-         .max = kMostServers,
-         .help = "of types dist_*: the last so many processes are servers alone, and one more the scheduler; 0: each "
-                 "process has a server"}));
+    store.servers = static_cast<int>(
+        options.integer("servers", 0,
+                        {.min = 0,
+                         .max = kMostServers,
+                         .help = "for types dist_*: so many processes, the last ones, are servers only, and one more "
+                                 "is the scheduler; 0: each process has a server"}));
   if (store.is_asynchronous() || options.describing())
     store.max_staleness = options.optional_integer(
         "max_staleness",
         {.min = 0,
          .max = kMostSteps,
-         .help = "of type dist_async: steps that a process may be ahead of the slowest one; by default "
-                 "any number"});
+         .help = "for type dist_async: steps that a process may be ahead of the slowest one; any number by default"});
   // Host memory is a single place, so `type: local` has no placement.
   if (!local || options.has("placement")) {
-    const std::string placement = options.one_of("placement", placements, "balanced",
-                                                 "of keys over devices: by bytes, or key number modulo devices");
+    const std::string placement =
+        options.one_of("placement", placements, "balanced",
+                       "how keys are assigned to devices: by bytes, or by key number modulo devices");
     if (placement == "round_robin") store.placement = Placement::round_robin;
     if (local)
       options.mistake("placement", "expected none with type: local, whose keys all lie in host memory", placement,

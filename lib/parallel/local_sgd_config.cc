@@ -17,31 +17,31 @@ StrategySpec read_local_sgd(ConfigReader& options, const StrategyRequest& reques
   AveragingSteps& averaging = read.averaging;
   averaging.period = options.integer(
       "period", averaging.period,
-      {.min = 1, .max = kMostSteps, .help = "steps that each device trains for by itself between two averagings"});
+      {.min = 1, .max = kMostSteps, .help = "steps that each device trains by itself between two averagings"});
   averaging.warmup_steps = options.integer(
       "warmup_steps", averaging.warmup_steps,
-      {.min = 0, .max = kMostSteps, .help = "of a training's first steps the weights are averaged after every one"});
+      {.min = 0, .max = kMostSteps, .help = "first steps of a run; the weights are averaged after each of them"});
   read.compress = read_compression(options, request.devices);
   // Optimizer state isn't compressed and would be most of the bytes sent. With `compress` the default is `own`.
   const std::vector<std::string> states = {"averaged", "own"};
   const bool compresses = read.compress.method != CompressionOptions::Method::none;
   read.averages_state =
       options.one_of("optimizer_state", states, states[compresses ? 1 : 0],
-                     "what optimizers keep: averaged with the weights, or each device's own, which is the default with "
-                     "compress") == states[0];
+                     "optimizer state: averaged with the weights, or each device's own (the default with compress)") ==
+      states[0];
   options.default_varies("optimizer_state");
   OuterStep& outer = read.outer;
-  outer.learning_rate =
-      options.number("outer_learning_rate", outer.learning_rate,
-                     {.min = 0,
-                      .max = kMostOuterRate,
-                      .exclusive_min = true,
-                      .help = "how far an averaging moves the weights from the last one towards the mean; 1: to it"});
+  outer.learning_rate = options.number(
+      "outer_learning_rate", outer.learning_rate,
+      {.min = 0,
+       .max = kMostOuterRate,
+       .exclusive_min = true,
+       .help = "how far an averaging moves the weights from the last averaging towards the new mean; 1: all the way"});
   outer.momentum = options.number("outer_momentum", outer.momentum,
                                   {.min = 0,
                                    .max = 1,
                                    .exclusive_max = true,
-                                   .help = "Nesterov's, of these moves; with 0.9 and a rate of 0.7 DiLoCo"});
+                                   .help = "Nesterov momentum of these moves; 0.9 with a rate of 0.7 is DiLoCo"});
   return {.name = {},
           .make = [read](const StrategyContext& context) { return std::make_unique<LocalSgd>(context, read); },
           .parts = request.devices,

@@ -20,10 +20,9 @@ CutRequest read_cut(ConfigReader& options, int devices, int stages_per_device) {
   const int stages = devices * stages_per_device;
   CutRequest request{.where = options.where("stages")};
   if (options.word("stages", "auto", true)) return request;
-  request.entries =
-      options.texts("stages", {},
-                    "an entry a stage of the pipeline, in the model's order: how many of the model's stages it holds, "
-                    "or the name of the one that it begins with; auto: by measured time and memory");
+  request.entries = options.texts("stages", {},
+                                  "one entry per pipeline stage, in the model's order: how many of the model's stages "
+                                  "it holds, or the name of its first one; auto: by measured time and memory");
   if (options.describing()) return request;
   const auto entries = static_cast<int>(request.entries.size());
   if (entries == stages) return request;
@@ -39,10 +38,11 @@ CutRequest read_cut(ConfigReader& options, int devices, int stages_per_device) {
 /// At least as many as devices; with fewer, some devices could never work at the same time.
 int64_t read_micro_batches(ConfigReader& options, int devices, const StrategyRequest& request, int replicas) {
   const auto written = options.optional_integer(
-      "micro_batches", {.min = 1,
-                        .max = kMostMicroBatches,
-                        .help = "that go through the pipeline one behind the other, of each accumulation: at least one "
-                                "a device, by default two, or fewer where the batch has fewer samples"});
+      "micro_batches",
+      {.min = 1,
+       .max = kMostMicroBatches,
+       .help = "micro-batches that go through the pipeline one behind the other, in each accumulation: at least one "
+               "per device; two per device by default, or fewer if the batch has fewer samples"});
   if (options.describing()) return devices;
   const int64_t shares = request.accumulate * replicas, most = std::max<int64_t>(request.batch_size / shares, 1);
   const int64_t chosen =
@@ -65,34 +65,31 @@ int64_t read_micro_batches(ConfigReader& options, int devices, const StrategyReq
 PipelineSchedule read_schedule(ConfigReader& options) {
   std::vector<std::string> names;
   for (const PipelineSchedule schedule : kPipelineSchedules) names.emplace_back(schedule_name(schedule));
-  const std::string name =
-      options.one_of("schedule", names, names.front(),
-                     "1f1b: a micro-batch goes back as soon as it can, so that few are held; zero_bubble: that, with "
-                     "gradients of weights in passes of their own, so that devices wait less and hold more; "
-                     "interleaved: 1f1b of several stages a device, so that devices wait less, hold more and send "
-                     "more; gpipe: all go forward, then all back");
+  const std::string name = options.one_of(
+      "schedule", names, names.front(),
+      "1f1b: a micro-batch goes back as soon as it can, so that few are held; zero_bubble: 1f1b with the gradients of "
+      "weights in passes of their own, so that devices wait less and hold more; interleaved: 1f1b with several stages "
+      "per device, so that devices wait less, hold more and send more; gpipe: all go forward, then all go back");
   return kPipelineSchedules[std::ranges::find(names, name) - names.begin()];
 }
 
 /// Only `interleaved` has several stages per device.
 int read_stages_per_device(ConfigReader& options, PipelineSchedule schedule) {
   const auto written = options.optional_integer(
-      "stages_per_device",
-      {.min = 1,
-       .max = kMostStagesOfDevice,
-       .help =
-           "stages of the pipeline on each device: under interleaved two or more, by default two, else one; stage s "
-           "is on device s modulo the number of devices"});
+      "stages_per_device", {.min = 1,
+                            .max = kMostStagesOfDevice,
+                            .help = "pipeline stages on each device: two or more under interleaved (2 by default), one "
+                                    "otherwise; stage s is on device s modulo the number of devices"});
   const bool several = schedule == PipelineSchedule::interleaved;
   const auto count = static_cast<int>(written.value_or(several ? kInterleavedStages : 1));
   if (options.describing()) return count;
   if (!written && several) options.resolve("stages_per_device", fmt::format("{}", count), "default");
   if (several == (count > 1)) return count;
   if (several)
-    options.mistake("stages_per_device", "schedule: interleaved needs at least two stages a device", "1",
+    options.mistake("stages_per_device", "schedule: interleaved needs at least two stages per device", "1",
                     "write stages_per_device: 2, or schedule: 1f1b");
   else
-    options.mistake("stages_per_device", fmt::format("schedule: {} has one stage a device", schedule_name(schedule)),
+    options.mistake("stages_per_device", fmt::format("schedule: {} has one stage per device", schedule_name(schedule)),
                     fmt::format("{}", count), "write schedule: interleaved, or stages_per_device: 1");
   return count;
 }

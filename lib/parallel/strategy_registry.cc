@@ -34,17 +34,17 @@ constexpr Row kStrategies[] = {
     {"single", "one device computes the whole batch", 1, 1, read_single},
     {"data_parallel", "one process scatters the batch, gathers the outputs and updates on the first device", 1,
      kMostRanks, read_data_parallel},
-    {"ddp", "a rank a device; gradients are summed in buckets while backward runs", 1, kMostRanks, read_ddp},
-    {"fsdp", "as ddp, with weights, gradients and optimizer state dealt out over the devices", 1, kMostRanks,
-     read_fsdp},
-    {"kvstore", "a rank a device; a store sums each parameter's gradients and updates it", 1, kMostRanks, read_kvstore},
+    {"ddp", "one rank per device; gradients are summed in buckets while backward runs", 1, kMostRanks, read_ddp},
+    {"fsdp", "like ddp, with weights, gradients and optimizer state spread over the devices", 1, kMostRanks, read_fsdp},
+    {"kvstore", "one rank per device; a store sums each parameter's gradients and updates the parameter", 1, kMostRanks,
+     read_kvstore},
     {"local_sgd",
-     "a rank a device, which trains on its part of the batches by itself; weights are averaged now and then", 1,
+     "one rank per device, which trains by itself on its part of each batch; weights are averaged every few steps", 1,
      kMostRanks, read_local_sgd},
-    {"model_parallel", "the model cut into stages, one or several a device, which micro-batches go through", 2,
+    {"model_parallel", "the model is cut into stages, one or several per device; micro-batches go through them", 2,
      kMostRanks, read_model_parallel},
     // Its device count depends on its options.
-    {"hybrid", "replicas of such a pipeline, each with its part of the batch", 1, kMostRanks, read_hybrid},
+    {"hybrid", "replicas of a model_parallel pipeline, each with its part of the batch", 1, kMostRanks, read_hybrid},
 };
 
 /// The choices by name. Each reads its options into `spec`.
@@ -60,8 +60,8 @@ StrategySpec read_auto(ConfigReader& options, const StrategyRequest& request) {
   options.named_list("candidates", strategy_choices(candidate, request),
                      {.definition = "candidates",
                       .required = false,
-                      .help = "what is tried, each a name alone or in front of its options; by default strategies and "
-                              "bucket sizes that suit the number of devices"});
+                      .help = "the strategies to try, each a name alone or a name with its options; by default "
+                              "strategies and bucket sizes that suit the number of devices"});
   const int64_t steps = options.integer("trial_steps", kTrialSteps,
                                         {.min = 1, .max = kMostTrialSteps, .help = "timed steps of each candidate"});
   const auto make = [devices = request.devices](const StrategyContext& context) -> std::unique_ptr<Strategy> {

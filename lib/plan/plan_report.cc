@@ -104,7 +104,7 @@ size_t last_rank(const StepTimes& times) {
 
 std::string pipeline_text(const PlanReport& report) {
   const parallel::PipelineFigures& pipeline = *report.step.pipeline;
-  std::string text = fmt::format("a pipeline of {} stages, {} micro-batches a step, {}:\n", pipeline.stages.size(),
+  std::string text = fmt::format("a pipeline of {} stages, {} micro-batches per step, {}:\n", pipeline.stages.size(),
                                  pipeline.micro_batches, pipeline.schedule);
   const size_t devices = pipeline.stages.size() / static_cast<size_t>(pipeline.stages_per_device);
   for (size_t s = 0; s < pipeline.stages.size(); ++s) {
@@ -134,8 +134,8 @@ std::string store_text(const PlanReport& report) {
   std::string text = fmt::format("a store: workers {}, servers {}\n", places.workers.processes(), servers_text(places));
   text += fmt::format("  the fullest server holds {:.4g} MB of weights and optimizer state\n",
                       mega(std::ranges::max(report.step.store->bytes)));
-  text +=
-      fmt::format("  a worker pushes {:.4g} MB and pulls {:.4g} MB a step", mega(traffic.pushed), mega(traffic.pulled));
+  text += fmt::format("  a worker pushes {:.4g} MB and pulls {:.4g} MB per step", mega(traffic.pushed),
+                      mega(traffic.pulled));
   if (places.hosts() > 1)
     text += fmt::format("; over the fullest links {:.4g} MB enter a host and {:.4g} MB leave one",
                         mega(traffic.entering), mega(traffic.leaving));
@@ -239,7 +239,7 @@ std::string PlanReport::text(int width) const {
   std::string parameters = digit_groups(static_cast<double>(step.parameters.all)) + " parameters";
   if (step.parameters.frozen > 0)
     parameters += fmt::format(", {} of them frozen", digit_groups(static_cast<double>(step.parameters.frozen)));
-  return wrapped(fmt::format("{}: {} on {}, {} samples a step, {}\n\n", run, strategy, devices, step.batch_samples,
+  return wrapped(fmt::format("{}: {} on {}, {} samples per step, {}\n\n", run, strategy, devices, step.batch_samples,
                              parameters),
                  width) +
          memory_table(step.ranks, width) + wrapped(memory_below + "\n", width) +

@@ -16,9 +16,9 @@ Precision read_precision(ConfigReader& config, const std::vector<DeviceId>& devi
   constexpr std::array kPrecisions = {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16};
   std::vector<std::string> names;
   for (const Precision precision : kPrecisions) names.emplace_back(precision_name(precision));
-  const std::string name = config.one_of("precision", names, "fp32",
-                                         "of activations and products; weights and sums are f32 in all. tf32 and fp16 "
-                                         "are for GPUs alone");
+  const std::string name = config.one_of(
+      "precision", names, "fp32",
+      "type of activations and products; weights and sums are f32 in every precision. tf32 and fp16 are for GPUs only");
   const auto found = std::ranges::find(kPrecisions, name, precision_name);
   if (config.describing() || found == kPrecisions.end() || *found == Precision::fp32) return Precision::fp32;
   const bool of_gpus = *found != Precision::bf16;
@@ -30,8 +30,8 @@ Precision read_precision(ConfigReader& config, const std::vector<DeviceId>& devi
 parallel::Recompute read_recompute(ConfigReader& config) {
   const std::vector<std::string> names = {"auto", "batch_norm", "none"};
   const std::string name = config.one_of("recompute", names, "auto",
-                                         "what is computed again in the backward pass instead of kept: the outputs of "
-                                         "batch norms, or nothing; auto is batch_norm on CPU workers and none on GPUs");
+                                         "what the backward pass computes again instead of keeping it: the outputs of "
+                                         "batch norms, or nothing; auto: batch_norm on CPU workers, none on GPUs");
   if (name == "batch_norm") return parallel::Recompute::batch_norm;
   return name == "none" ? parallel::Recompute::none : parallel::Recompute::automatic;
 }
@@ -40,10 +40,11 @@ parallel::BatchNormMode read_batch_norm(ConfigReader& config) {
   std::vector<std::string> names;
   for (const parallel::BatchNormMode mode : parallel::kBatchNormModes)
     names.emplace_back(parallel::batch_norm_mode_name(mode));
-  const std::string name = config.one_of("batch_norm", names, "local",
-                                         "what batch norms share over the devices: nothing, so that the first device's "
-                                         "running statistics evaluate; batch statistics; the average of running "
-                                         "statistics after every step; the first device's before every step");
+  const std::string name =
+      config.one_of("batch_norm", names, "local",
+                    "what batch norms share over the devices. local: nothing, and evaluations use the first device's "
+                    "running statistics; sync: batch statistics; average: the mean of running statistics, after every "
+                    "step; first: the first device's running statistics, before every step");
   const auto found = std::ranges::find(parallel::kBatchNormModes, name, parallel::batch_norm_mode_name);
   return found == std::end(parallel::kBatchNormModes) ? parallel::BatchNormMode::local : *found;
 }
@@ -52,8 +53,8 @@ parallel::BatchNormMode read_batch_norm(ConfigReader& config) {
 ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experiment& experiment) {
   const std::vector<std::string> names = {"auto", "direct", "winograd", "measured"};
   const std::string name = config.one_of("convolution", names, "auto",
-                                         "how convolutions are computed; auto is a fixed rule of shape and machine on "
-                                         "CPU workers, and what measuring chooses on GPUs unless deterministic");
+                                         "how convolutions are computed. auto: on CPU workers by a fixed rule of shape "
+                                         "and machine, on GPUs by measuring, unless deterministic");
   const auto refuse = [&](const std::string& expected, const std::string& got) {
     config.mistake("convolution", expected, got, "write convolution: auto");
   };
@@ -78,12 +79,13 @@ ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experimen
 
 void read_arithmetic(ConfigReader& config, Experiment& experiment) {
   experiment.precision = read_precision(config, experiment.devices);
-  experiment.deterministic = config.boolean("deterministic", !lists(experiment.devices, DeviceKind::cuda),
-                                            "runs end in the same bits: always on CPU workers, at a price on GPUs");
+  experiment.deterministic =
+      config.boolean("deterministic", !lists(experiment.devices, DeviceKind::cuda),
+                     "repeated runs are bit-identical: always on CPU workers, at a price on GPUs");
   config.default_varies("deterministic");
   experiment.cuda_graphs = config.boolean("cuda_graphs", true,
-                                          "GPUs record the second step of a size as CUDA graphs, and replay them from "
-                                          "then on; false: every step is done operator by operator");
+                                          "GPUs record the second step of each batch size as CUDA graphs and replay "
+                                          "them from then on; false: every step is done operator by operator");
   experiment.convolution = read_convolution(config, experiment);
   experiment.recompute = read_recompute(config);
   experiment.batch_norm = read_batch_norm(config);

@@ -56,7 +56,7 @@ std::optional<WrittenList> read_hosts(ConfigReader& config, const ConfigJob& job
                          fmt::format("those of {}", fmt::join(names, ", ")),
                          "add it, under the name that `hostname` prints, or write devices");
       },
-      "device lists by host name, for hosts that differ; they take the place of devices there");
+      "device lists by host name, for hosts that differ; a host's list replaces devices there");
   return own;
 }
 
@@ -106,9 +106,11 @@ std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
 std::vector<int> read_threads(ConfigReader& config, size_t devices, int workers_of_host) {
   const int64_t sharers = static_cast<int64_t>(devices) * workers_of_host;
   const int64_t share = std::max<int64_t>(1, usable_cores() / sharers);
-  auto threads = config.integers(
-      "threads", std::vector<int64_t>{share},
-      {.min = 1, .max = 1024, .help = "CPU threads of each device; by default the process's cores, shared out"});
+  auto threads =
+      config.integers("threads", std::vector<int64_t>{share},
+                      {.min = 1,
+                       .max = 1024,
+                       .help = "CPU threads of each device; by default the process's cores divided by its devices"});
   config.default_varies("threads");
   if (threads.size() == 1) threads.resize(devices, threads[0]);
   if (threads.size() != devices) {

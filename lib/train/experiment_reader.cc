@@ -69,7 +69,7 @@ void read_subject(ConfigReader& config, const std::string& default_name, Experim
   if (!config.describing() && !names_a_folder(experiment.name))
     config.mistake("name", "expected the name of a folder in UTF-8: no slash, no control character, not '.' or '..'",
                    fmt::format("'{}'", experiment.name), "write name: and another one, or --set name=...");
-  experiment.seed = static_cast<uint64_t>(config.integer("seed", 0, {.min = 0, .help = "of everything random"}));
+  experiment.seed = static_cast<uint64_t>(config.integer("seed", 0, {.min = 0, .help = "seed of everything random"}));
   experiment.model = models::read_model(config);
   DatasetRequest request{.seed = experiment.seed};
   if (const auto& text = experiment.model.text)
@@ -109,9 +109,9 @@ CheckpointSettings read_checkpoint_settings(ConfigReader& config) {
             options.integer("every_steps", 0, {.min = 0, .help = "steps between checkpoints as well; 0: none"});
         settings.keep = options.integer(
             "keep", 3,
-            {.min = 2, .help = "the newest so many are kept: where one turns out damaged, another is needed"});
+            {.min = 2, .help = "how many of the newest are kept: if one turns out damaged, the one before it is used"});
       },
-      "what a training can be resumed from");
+      "files from which a run can be resumed");
   return settings;
 }
 
@@ -177,7 +177,7 @@ void refuse_deferred_updates(ConfigReader& config, const Experiment& experiment)
 void read_machine_settings(ConfigReader& config, const ConfigJob& job, Experiment& experiment) {
   experiment.steps_in_flight = static_cast<int>(config.integer(
       "steps_in_flight", 2,
-      {.min = 1, .max = 64, .help = "steps that a device is given ahead, the one that it works on included"}));
+      {.min = 1, .max = 64, .help = "steps that a device is given ahead, including the one that it works on"}));
   experiment.loader_threads = static_cast<int>(
       config.integer("loader_threads", 1,
                      {.min = 1, .max = 64, .help = "threads that load the samples of each device, beside its own"}));
@@ -185,12 +185,11 @@ void read_machine_settings(ConfigReader& config, const ConfigJob& job, Experimen
   if (experiment.links && job.processes > 1)
     config.mistake("links", "a job of several processes goes over the links that it has, expected none",
                    "simulated ones", "leave them out, or start dptrain alone");
-  experiment.timeout_s = config.number(
-      "timeout_s", 300,
-      {.min = 1,
-       .max = 1e7,
-       .help =
-           "seconds that a rank may make no progress for, or be waited for by others; then the training ends with 75"});
+  experiment.timeout_s = config.number("timeout_s", 300,
+                                       {.min = 1,
+                                        .max = 1e7,
+                                        .help = "seconds that a rank may make no progress, or that others may wait for "
+                                                "it; then the run exits with code 75"});
   experiment.log_steps = config.boolean("log_steps", false, "write steps.jsonl");
   experiment.tensorboard = config.boolean("tensorboard", false, "write tb/, event files that TensorBoard reads");
   experiment.memory_limit_bytes =
@@ -219,7 +218,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.initialization = init.values;
   experiment.initial_weights = init.weights;
   experiment.frozen =
-      config.texts("freeze", {}, "what isn't trained: parameters by their names, or the modules' in front of these");
+      config.texts("freeze", {}, "parameters that aren't trained, by their names or the names of their modules");
   if (!experiment.frozen.empty())
     experiment.model = models::with_frozen(std::move(experiment.model), experiment.frozen, config.where("freeze"));
   experiment.parameter_groups = models::read_parameter_groups(config);

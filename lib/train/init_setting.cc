@@ -20,11 +20,11 @@ InitSetting read_init(ConfigReader& config, uint64_t seed) {
   InitSetting init{.values = {.seed = seed}};
   std::optional<nn::Initializer> normal;
   const std::vector<ConfigChoice> choices = {
-      {"model", "as the model's reference does", {}},
-      {"normal", "normally distributed with this deviation",
+      {"model", "as the reference model does", {}},
+      {"normal", "normal, with this standard deviation",
        [&](ConfigReader& options) {
          normal = nn::Initializer::normal(options.number(
-             "normal", 0.01, {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "the deviation"}));
+             "normal", 0.01, {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "the standard deviation"}));
        }},
       {"xavier_uniform", "uniform, scaled by the layer's inputs and outputs (Glorot and Bengio, 2010)", {}},
       {"kaiming_normal", "normal, scaled by the layer's outputs (He et al., 2015)", {}},
@@ -35,9 +35,9 @@ InitSetting read_init(ConfigReader& config, uint64_t seed) {
        [&](ConfigReader& options) {
          const auto path = options.optional_path("from", "the file, a checkpoint or a run directory");
          const bool average =
-             options.boolean("average", false, "their moving average, which a training with ema has kept beside them");
-         const auto except = options.texts(
-             "except", {}, "tensors that are drawn all the same, by their names or the modules' in front of these");
+             options.boolean("average", false, "take their moving average, which a run with ema has saved beside them");
+         const auto except =
+             options.texts("except", {}, "tensors that are drawn anyway, by their names or the names of their modules");
          if (path) init.weights = InitialWeights{.path = *path, .average = average, .except = except};
        }},
   };
@@ -47,7 +47,7 @@ InitSetting read_init(ConfigReader& config, uint64_t seed) {
     config.optional_text("init");
     return init;
   }
-  const std::string name = config.named("init", choices, "model", "how weights begin");
+  const std::string name = config.named("init", choices, "model", "initial weights");
   // The initializer of weights with two or more dimensions.
   std::optional<nn::Initializer>& drawn = init.values.weights;
   if (name == "xavier_uniform") drawn = nn::Initializer{nn::Initializer::Kind::xavier_uniform, 0};

@@ -15,8 +15,9 @@ constexpr int64_t kMostSteps = 100'000'000'000;
 /// Reads `learning_rate` and scales it by `lr_rule`: linear as in Goyal et al. (2017), or with the square root as in
 /// Krizhevsky (2014).
 double read_learning_rate(ConfigReader& config, int64_t batch_size) {
-  const double rate = config.number("learning_rate", std::nullopt,
-                                    {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "of the optimizer"});
+  const double rate =
+      config.number("learning_rate", std::nullopt,
+                    {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "learning rate of the optimizer"});
   if (!config.describing() && rate > 0 && rate < kLeastF32)
     config.mistake("learning_rate", fmt::format("expected a rate of at least {}", kLeastF32), fmt::format("{}", rate),
                    "below that it is 0 in f32");
@@ -25,9 +26,10 @@ double read_learning_rate(ConfigReader& config, int64_t batch_size) {
     reference = static_cast<double>(options.integer(
         "reference_batch_size", std::nullopt, {.min = 1, .help = "the batch size that learning_rate is meant for"}));
   };
-  const std::vector<ConfigChoice> choices = {{"none", "as it is", {}},
-                                             {"linear", "times batch_size / reference_batch_size", read_reference},
-                                             {"sqrt", "times the square root of that", read_reference}};
+  const std::vector<ConfigChoice> choices = {
+      {"none", "as it is", {}},
+      {"linear", "the rate times batch_size / reference_batch_size", read_reference},
+      {"sqrt", "the rate times the square root of batch_size / reference_batch_size", read_reference}};
   const std::string rule = config.named("lr_rule", choices, "none", "how the rate follows the batch size");
   if (config.describing() || rule == "none") return rate;
   const double ratio = static_cast<double>(batch_size) / reference;
@@ -59,16 +61,18 @@ void read_learning(ConfigReader& config, Experiment& experiment) {
   read_length(config, experiment);
   experiment.optimizer = optim::read_optimizer(config);
   experiment.clip_norm = config.optional_number(
-      "clip_norm",
-      {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "the norm that larger gradients are brought down to"});
-  experiment.label_smoothing =
-      config.number("label_smoothing", 0,
-                    {.min = 0, .max = 1, .exclusive_max = true, .help = "of the target, spread over all classes"});
+      "clip_norm", {.min = 0,
+                    .max = kMostF32,
+                    .exclusive_min = true,
+                    .help = "the largest norm of the gradients: larger ones are scaled down to it"});
+  experiment.label_smoothing = config.number(
+      "label_smoothing", 0,
+      {.min = 0, .max = 1, .exclusive_max = true, .help = "share of the target that is spread over all classes"});
   experiment.average_decay =
       config.optional_number("ema", {.min = 0,
                                      .max = 1,
                                      .exclusive_max = true,
-                                     .help = "the decay of a moving average of weights, which evaluates",
+                                     .help = "decay of a moving average of the weights, which evaluations use",
                                      .example = 0.999});
 }
 

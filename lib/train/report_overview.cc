@@ -55,7 +55,7 @@ constexpr Figure kFigures[] = {
     {"An epoch", "Shortest epoch", "s",
      [](const ReportedRun& run) { return run.figures ? std::optional(run.figures->seconds_per_epoch) : std::nullopt; },
      [](const ReportedRun& run) { return fmt::format("{:.3f}", run.figures->seconds_per_epoch); }},
-    {"Samples a second", "Most samples a second", "",
+    {"Samples per second", "Most samples per second", "",
      [](const ReportedRun& run) { return run.figures ? std::optional(-run.figures->samples_per_s) : std::nullopt; },
      [](const ReportedRun& run) { return digit_groups(run.figures->samples_per_s); }},
     {"Memory of the fullest device", "Least memory of the fullest device", "MB",

@@ -30,8 +30,8 @@ int read_shards(ConfigReader& config, const Experiment& experiment) {
       {.min = 0,
        .max = kMostShards,
        .help =
-           "logical shards of a batch: gradients and batch statistics are computed for each, by one thread, and added "
-           "by a fixed tree, so that any number of devices that divides them ends in the same bits; 0: off"});
+           "logical shards of a batch: the gradients and batch statistics of each are computed by one thread and added "
+           "by a fixed tree, so that any number of devices that divides them gives bit-identical weights; 0: off"});
   if (config.describing() || shards == 0) return 0;
   const auto refuse = [&](const std::string& expected, const std::string& got, const std::string& advice) {
     config.mistake("shards", expected, got, advice);

@@ -18,13 +18,13 @@ ValidationSettings read_validation(ConfigReader& config, const optim::ScheduleSp
       "validation",
       [&](ConfigReader& options) {
         settings.samples =
-            options.integer("samples", 0, {.min = 0, .help = "of the training set that are held out; 0: none"});
+            options.integer("samples", 0, {.min = 0, .help = "samples of the training set that are held out; 0: none"});
         const std::vector<ConfigChoice> monitors = {{"loss", "the lowest is the best", {}},
                                                     {"accuracy", "the highest is the best", {}}};
         const std::string monitor = options.named("monitor", monitors, "loss", "what makes an epoch the best");
         settings.monitor = monitor == "accuracy" ? Monitor::accuracy : Monitor::loss;
         settings.patience = options.optional_integer(
-            "patience", {.min = 1, .help = "evaluations in a row without a better one that end the training"});
+            "patience", {.min = 1, .help = "evaluations in a row without improvement that end the run"});
         if (schedule.kind == optim::ScheduleSpec::Kind::plateau && settings.samples == 0 && !options.describing())
           options.mistake("samples", "expected samples to be held out for the schedule plateau", "none",
                           config.has("validation") ? "write samples: 5000, for instance"
@@ -34,7 +34,7 @@ ValidationSettings read_validation(ConfigReader& config, const optim::ScheduleSp
           if (options.has(key) && !options.has("samples"))
             options.mistake(key, "expected samples to be held out for it", "none", "write samples: 5000, for instance");
       },
-      "samples that choose the best epoch, and end a training that gets no better");
+      "samples that choose the best epoch, and end a run that gets no better");
   if (!config.describing() && settings.samples > 0 && eval_every == 0)
     config.mistake("eval_every", "expected evaluations for validation", "0, which is never", "write eval_every: 1");
   if (!config.describing() && settings.samples > 0 && epochs && eval_every > *epochs)

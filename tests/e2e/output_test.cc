@@ -65,7 +65,7 @@ TEST_F(OutputTest, ATableIsForPeople) {
 
 TEST_F(OutputTest, TheRateThatFollowsFromTheBatchIsPrintedAndRecorded) {
   const Finished finished = train("run", {"learning_rate=0.05", "lr_rule={name: linear, reference_batch_size: 16}"});
-  EXPECT_NE(finished.out.find("batch 64 (32 a device), learning rate 0.2;"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("batch 64 (32 per device), learning rate 0.2;"), std::string::npos) << finished.out;
   EXPECT_EQ(last_metrics("run")["learning_rate"], 0.2);
   EXPECT_EQ(json_of("run/summary.json")["final"]["learning_rate"], 0.2);
 }
@@ -77,10 +77,10 @@ TEST_F(OutputTest, ABatchIsToldOfAllDevicesAndOfEach) {
     std::filesystem::remove_all(path("run"));
   };
   expect_told("batch 64, learning", {"devices=cpu:0", "strategy=single"});
-  expect_told("batch 64 (21 or 22 a device), learning", {"devices=cpu:0-2"});
+  expect_told("batch 64 (21 or 22 per device), learning", {"devices=cpu:0-2"});
   expect_told("batch 64 (48 + 16), learning", {"split=[3, 1]"});
-  expect_told("batch 96 (32 a device), learning", {"devices=cpu:0-2", "batch_size=", "per_device_batch_size=32"});
-  expect_told("batch 64 (21 or 22 a device), learning", {"devices=cpu:0-2", "shards=12"});
+  expect_told("batch 96 (32 per device), learning", {"devices=cpu:0-2", "batch_size=", "per_device_batch_size=32"});
+  expect_told("batch 64 (21 or 22 per device), learning", {"devices=cpu:0-2", "shards=12"});
   expect_told("batch 64, learning", {"strategy={name: model_parallel, stages: [1, 2], micro_batches: 4}"});
 }
 

@@ -127,7 +127,7 @@ TEST_F(PlanTest, PrintsTables) {
   EXPECT_EQ(finished.exit, 0) << finished.err;
   EXPECT_EQ(finished.err, "");
   for (const char* words :
-       {"ddp on cpu:0, cpu:1, 64 samples a step, 129,388 parameters", "linear backward", "all_reduce f32", "no times"})
+       {"ddp on cpu:0, cpu:1, 64 samples per step, 129,388 parameters", "linear backward", "all_reduce f32", "no times"})
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in:\n" << finished.out;
   EXPECT_FALSE(exists("runs"));
 }
@@ -207,7 +207,7 @@ TEST_F(PlanTest, ShowsHowAPipelineWaits) {
   EXPECT_GT(document["pipeline"]["bubble"].get<double>(), 0);
   EXPECT_LT(document["pipeline"]["bubble"].get<double>(), 1);
   const Finished text = run(plan(cut));
-  EXPECT_NE(text.out.find("a pipeline of 2 stages, 4 micro-batches a step, 1f1b"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("a pipeline of 2 stages, 4 micro-batches per step, 1f1b"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("  stage 1: "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("send f32, to 1"), std::string::npos) << text.out;
 }

@@ -313,7 +313,7 @@ TEST_F(TextMistakes, DataThatDoesntFit) {
       "layers[0].embedding (embedding1): needs a text with a vocabulary of 60, got 4000; give model and data set the "
       "same vocabulary");
   expect_refused("[embedding: {features: 32, seq: 32}, pretraining_head]",
-                 "(embedding1): takes at most 32 tokens a sample, got 64; give the model a larger seq");
+                 "(embedding1): takes at most 32 tokens per sample, got 64; give the model a larger seq");
   expect_refused("[linear: classes]",
                  "model: needs a data set of images, got text; choose another data set, model: bert, or a list of "
                  "layers that begins with embedding");

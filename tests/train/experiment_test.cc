@@ -261,9 +261,9 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: model_parallel, schedule: 1f2b}"},
           {"strategy.schedule", "1f1b, zero_bubble, interleaved, gpipe", "1f2b"});
   refused(config, {"strategy={name: model_parallel, stages_per_device: 2}"},
-          {"strategy.stages_per_device", "schedule: 1f1b has one stage a device", "got 2", "schedule: interleaved"});
+          {"strategy.stages_per_device", "schedule: 1f1b has one stage per device", "got 2", "schedule: interleaved"});
   refused(config, {"strategy={name: model_parallel, schedule: interleaved, stages_per_device: 1}"},
-          {"strategy.stages_per_device", "at least two stages a device", "got 1", "schedule: 1f1b"});
+          {"strategy.stages_per_device", "at least two stages per device", "got 1", "schedule: 1f1b"});
   refused(config, {"strategy={name: model_parallel, schedule: interleaved, stages: [1, 2]}"},
           {"strategy.stages", "each of the 4 stages of the pipeline, 2 on each of 2 devices", "got 2"});
   refused(config, {"strategy=hybrid", "devices=cpu:0-2"}, {"model_parallel", "multiple of 2", "at least 4", "got 3"});
