@@ -126,8 +126,8 @@ TEST_F(PlanTest, PrintsTables) {
   const Finished finished = run(plan());
   EXPECT_EQ(finished.exit, 0) << finished.err;
   EXPECT_EQ(finished.err, "");
-  for (const char* words :
-       {"ddp on cpu:0, cpu:1, 64 samples per step, 129,388 parameters", "linear backward", "all_reduce f32", "no times"})
+  for (const char* words : {"ddp on cpu:0, cpu:1, 64 samples per step, 129,388 parameters", "linear backward",
+                            "all_reduce f32", "no times"})
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in:\n" << finished.out;
   EXPECT_FALSE(exists("runs"));
 }
