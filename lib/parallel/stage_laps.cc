@@ -9,6 +9,7 @@ StageLaps::StageLaps(Device& device, size_t stages)
                           {.dtype = DType::i64, .purpose = MemoryPurpose::workspace})) {
   // The first launch of a kernel loads it, which may wait for all of the GPU's work. Launched here, it can't wait for a
   // step's messages, because no step is under way yet.
+  device.enter_thread();
   begin_step();
   add(0, Of::waiting);
   laps_.fill_zero();
