@@ -255,8 +255,9 @@ TEST_P(SameBits, FromEveryRun) {
   for (int again = 0; again < 3; ++again) expect_same(run(2), first);
 }
 
-TEST_P(SameBits, FromAnyThreads) {
-  if (!std::get<1>(GetParam()).any_threads) return;
+class SameBitsOfThreads : public SameBits {};
+
+TEST_P(SameBitsOfThreads, FromAnyNumberOfThem) {
   const auto expected = run(1);
   for (const int threads : {2, 3}) {
     SCOPED_TRACE(threads);
@@ -264,11 +265,22 @@ TEST_P(SameBits, FromAnyThreads) {
   }
 }
 
+std::string name_of(const ::testing::TestParamInfo<std::tuple<DeviceRow, Computation>>& test) {
+  return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
+}
+
+std::vector<Computation> of_any_threads() {
+  std::vector<Computation> computations = kComputations;
+  std::erase_if(computations, [](const Computation& one) { return !one.any_threads; });
+  return computations;
+}
+
 INSTANTIATE_TEST_SUITE_P(Computations, SameBits,
                          ::testing::Combine(::testing::ValuesIn(device_rows()), ::testing::ValuesIn(kComputations)),
-                         [](const auto& test) {
-                           return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
-                         });
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Computations, SameBitsOfThreads,
+                         ::testing::Combine(::testing::ValuesIn(device_rows()), ::testing::ValuesIn(of_any_threads())),
+                         name_of);
 
 }  // namespace same_bits_test
 }  // namespace dptrain
