@@ -1,16 +1,21 @@
-// The figures of README.md are those of docs/results.
+// The documents are complete: they list every configuration, key and command, and README.md has the figures of
+// docs/results.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "e2e/command_fixture.h"
 #include "support/process.h"
 #include "support/source_tree.h"
 
 namespace dptrain {
-namespace readme_figures_test {
+namespace documents_test {
 
 /// The cells of a table's first row that begins with these words and stands behind `title`.
 std::vector<std::string> row(const std::string& page, const std::string& title, const std::string& begins) {
@@ -51,5 +56,40 @@ TEST(ReadmeFigures, OfSpeedAndMemoryAreThoseOfTheResults) {
   }
 }
 
-}  // namespace readme_figures_test
+TEST(Documents, ListEveryConfiguration) {
+  const std::string index = testing::text_of(testing::source_file("configs/README.md"));
+  const std::filesystem::path folder = testing::source_file("configs");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".yaml") continue;
+    const std::string name = entry.path().lexically_relative(folder).generic_string();
+    EXPECT_NE(index.find("](" + name + ")"), std::string::npos) << name << " isn't in configs/README.md";
+  }
+}
+
+class DocumentsTest : public testing::CommandTest {};
+
+TEST_F(DocumentsTest, HaveEveryKey) {
+  const std::string page = testing::text_of(testing::source_file("docs/configuration.md"));
+  const auto schema = nlohmann::json::parse(run({"schema"}).out);
+  for (const auto& [key, unused] : schema["properties"].items())
+    EXPECT_TRUE(page.find("\n| `" + key + "` |") != std::string::npos ||
+                page.find("\n| **`" + key + "`** |") != std::string::npos)
+        << key << " has no row in docs/configuration.md";
+}
+
+TEST_F(DocumentsTest, HaveEveryCommand) {
+  const std::string page = testing::text_of(testing::source_file("docs/commands.md"));
+  std::istringstream help(run({"--help"}).out);
+  std::string line;
+  while (std::getline(help, line) && line != "Subcommands:") {
+  }
+  int commands = 0;
+  for (; std::getline(help, line) && line.starts_with("  "); ++commands) {
+    const std::string name = line.substr(2, line.find(' ', 2) - 2);
+    EXPECT_NE(page.find("\n| `" + name), std::string::npos) << name << " has no row in docs/commands.md";
+  }
+  EXPECT_GT(commands, 10);
+}
+
+}  // namespace documents_test
 }  // namespace dptrain
