@@ -101,8 +101,8 @@ def report(result):
         f"{result['machine']['cores']} cores, {result['date']}: {result['dptrain']}. Medians of {result['rounds']} rounds in which "
         f"all ran in turns, of medians of {REPEATS} calls. memcpy: the same threads copy as many bytes as the all-reduce sends. "
         "dptrain's ranks are threads that add up each other's memory; those of MPI and gloo are processes, which also "
-        f"copy between them. Made by `{result['command']}`. `scripts/bench_comm.py --assert` exits with 1, and the figures, where "
-        f"dptrain's all-reduce takes more than {MOST_COPIES}x of the memcpy.", "",
+        f"copy between them. Made by `{result['command']}`. `scripts/bench_comm.py --assert` exits with code 1 and prints the figures if "
+        f"dptrain's all-reduce takes more than {MOST_COPIES}x the memcpy's time.", "",
         "| ranks | " + " | ".join(f"{name}, ms" for name in names) + " | dptrain to memcpy | MPI to dptrain | gloo to dptrain |",
         "|---|" + "---|" * (len(names) + 3)]
     for row in result["all_reduce"]:

@@ -81,7 +81,7 @@ class Dptrain:
             one.wait_for_processes(self.processes)
             begun = time.monotonic()
             if one.seconds_until_over(HANGS_S, begun) is None or one.launcher.returncode != 0:
-                sys.exit(f"bench_faults: an undisturbed training ended with {one.launcher.returncode}: {(folder / 'output').read_text()[-2000:]}")
+                sys.exit(f"bench_faults: an undisturbed run exited with code {one.launcher.returncode}: {(folder / 'output').read_text()[-2000:]}")
             self.seconds = time.monotonic() - begun
             one.end()
             self.hash = self.hash_of(folder / "run")
@@ -184,7 +184,7 @@ def defects(name, one):
         yield "did not go on to the same weights"
     # Over several hosts, while processes join, mpirun asks the processes to end that lost no process of their own host.
     if one["exit"] != 75 and (one["begun"] or name in ("kill", "kill_store")):
-        yield f"ended with {one['exit']}"
+        yield f"exited with code {one['exit']}"
     if one["begun"] and one["records"] == 0:
         yield "left no record"
     if one["records"] > 0:
@@ -216,7 +216,7 @@ def measure(a, hosts, work):
                 if one is None:
                     in_vain += 1
                     if in_vain > IN_VAIN:
-                        sys.exit(f"bench_faults: {who} has ended by itself {in_vain} times in a row; see if it runs, or --steps is too few")
+                        sys.exit(f"bench_faults: {who} has ended by itself {in_vain} times in a row; check that it runs, or set more --steps")
                     continue
                 in_vain = 0
                 if who == OURS:
@@ -252,7 +252,7 @@ def trials_by_fault(text, trials):
     for item in text.split(","):
         fault, _, count = item.partition("=")
         if fault not in FAULTS:
-            raise ValueError(f"'{fault}' is none of {', '.join(FAULTS)}")
+            raise ValueError(f"'{fault}': expected one of {', '.join(FAULTS)}")
         if "=" in item and (not count.isdecimal() or int(count) == 0):
             raise ValueError(f"'{item}': expected a number of trials from 1 on, got '{count}'")
         counts[fault] = int(count) if count else trials
@@ -263,12 +263,13 @@ def document(report):
     machine, results = report["machine"], report["results"]
     lines = ["# What a fault of a job costs", "",
              f"By `{report['command']}` of {report['dptrain']} on {report['date']}, {machine['cpu']}, "
-             f"{machine['cores']} cores. Seconds are medians, in brackets the most.", "",
-             "- known: from the last sign of life on until another process knew, as fault.json has it",
-             "- others gone: from the fault on until every other process of the job had ended; over: until what had started it returned",
-             "- of `dptrain` trials begin as soon as there are processes, long before they have joined the job; all are resumed afterwards",
-             "- amiss: hung, left a process, ended otherwise than with 75 (on one host at any moment, else once it trained), knew too late, "
-             "told of several causes or of none, or did not go on to the same weights", "",
+             f"{machine['cores']} cores. Seconds are medians, with the maximum in brackets.", "",
+             "- known: from the last sign of life until another process knew of the fault, as fault.json says",
+             "- others gone: from the fault until every other process of the job had ended; over: until the launcher had returned",
+             "- a trial of `dptrain` may begin as soon as there are processes, long before they have joined the job; "
+             "every run is resumed afterwards",
+             "- amiss: the job hung, left a process behind, exited with a code other than 75 (on one host at any moment, on several "
+             "hosts once it trained), noticed the fault too late, reported several causes or none, or did not resume to the same weights", "",
              "| fault | | trials | known | others gone | over | exit codes | went on to the same weights | amiss |",
              "|---|---|---|---|---|---|---|---|---|"]
     return "\n".join(lines + [row(result) for result in results]) + "\n"
@@ -292,7 +293,7 @@ def main():
     except ValueError as wrong:
         p.error(f"argument --faults: {wrong}")
     if not os.access(a.binary, os.X_OK):
-        sys.exit(f"bench_faults: there is no {a.binary}; build dptrain first, or name it with --binary")
+        sys.exit(f"bench_faults: {a.binary} is missing; build dptrain first, or name it with --binary")
     a.binary, a.environments = os.path.abspath(a.binary), os.path.abspath(a.environments)
     with tempfile.TemporaryDirectory() as work, hosts() as name:
         results = measure(a, name, pathlib.Path(work))

@@ -105,9 +105,9 @@ class Bench:
             if self.a.logs:
                 self.a.logs.mkdir(parents=True, exist_ok=True)
                 with open(self.a.logs / "bench.log", "a") as log:
-                    log.write("\n".join([f"{name}: {' '.join(map(str, command))}", *wrong, f"ended with {process.returncode}", "", ""]))
+                    log.write("\n".join([f"{name}: {' '.join(map(str, command))}", *wrong, f"exited with code {process.returncode}", "", ""]))
             reasons = [line for line in wrong if REASON.match(line)] or wrong
-            raise Failed(reasons[-1][:300] if reasons else f"ended with {process.returncode}")
+            raise Failed(reasons[-1][:300] if reasons else f"exited with code {process.returncode}")
         return said, seen
 
     def dptrain(self, precision):

@@ -61,7 +61,7 @@ def finished(command, environment=None):
     done = subprocess.run(command, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           stdin=subprocess.DEVNULL, text=True, timeout=600, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"{shlex.join(command)} ended with {done.returncode}: {done.stderr[-2000:]}")
+        raise RuntimeError(f"{shlex.join(command)} exited with code {done.returncode}: {done.stderr[-2000:]}")
     return done.stdout
 
 
@@ -109,7 +109,7 @@ def patiently(call):
         try:
             return call()
         except RuntimeError as reason:
-            print(f"bench_hosts: again, as {reason}", file=sys.stderr)
+            print(f"bench_hosts: trying again: {reason}", file=sys.stderr)
     return call()
 
 
@@ -206,14 +206,14 @@ def main():
     a = p.parse_args()
     for model in a.models:
         if model not in CASES:
-            p.error(f"argument --models: '{model}' is none of {', '.join(CASES)}")
+            p.error(f"argument --models: '{model}': expected one of {', '.join(CASES)}")
     for way in a.ways:
         if way not in (*OURS, PEER):
-            p.error(f"argument --ways: '{way}' is none of {'; '.join([*OURS, PEER])}")
+            p.error(f"argument --ways: '{way}': expected one of {'; '.join([*OURS, PEER])}")
     if "ddp" not in a.ways:
-        p.error("argument --ways: the others are held against ddp, which is missing")
+        p.error("argument --ways: ddp is missing, with which the others are compared")
     if not os.access(a.binary, os.X_OK):
-        sys.exit(f"bench_hosts: there is no {a.binary}; build dptrain first, or name it with --binary")
+        sys.exit(f"bench_hosts: {a.binary} is missing; build dptrain first, or name it with --binary")
     results = measure(a)
     report = dict(origin(a.binary), results=results)
     print(json.dumps(report))
@@ -222,7 +222,7 @@ def main():
         pathlib.Path(a.out + ".md").write_text(document(a, report))
     below = list(below_bar(results))
     if a.asserts and below:
-        sys.exit(f"bench_hosts: over {BAR_RATE} ddp is to be {BAR} times as fast as PyTorch's; it is for " + ", ".join(below))
+        sys.exit(f"bench_hosts: over {BAR_RATE} ddp must be {BAR} times as fast as PyTorch's, but was only: " + ", ".join(below))
 
 
 if __name__ == "__main__":

@@ -209,15 +209,15 @@ def main():
     if a.device == "cuda" and not torch.cuda.is_available():
         sys.exit("bench_pytorch: this PyTorch finds no GPU")
     if a.device == "cpu" and a.precision == "tf32":
-        sys.exit("bench_pytorch: tf32 is for --device cuda")
+        sys.exit("bench_pytorch: tf32 needs --device cuda")
     if a.ranks > 1 and a.device == "cuda":
-        sys.exit("bench_pytorch: --ranks is for --device cpu")
+        sys.exit("bench_pytorch: --ranks needs --device cpu")
     if a.ranks == 1 and a.sharding:
-        sys.exit("bench_pytorch: --sharding is over --ranks, at least 2")
+        sys.exit("bench_pytorch: --sharding needs --ranks of at least 2")
     if a.batch % a.ranks != 0:
         sys.exit(f"bench_pytorch: a batch of {a.batch} can't be split over {a.ranks} ranks evenly")
     if (a.rank is None) != (a.meet is None):
-        sys.exit("bench_pytorch: --rank and --meet belong together")
+        sys.exit("bench_pytorch: --rank and --meet must be given together")
     if a.ranks == 1 or a.rank is not None:
         run(a.rank or 0, a, a.meet)
         return

@@ -81,7 +81,7 @@ def listed(known):
     def names(text):
         for name in text.split(","):
             if name not in known:
-                raise argparse.ArgumentTypeError(f"'{name}' is none of {', '.join(known)}")
+                raise argparse.ArgumentTypeError(f"'{name}': expected one of {', '.join(known)}")
         return text.split(",")
     return names
 

@@ -29,14 +29,14 @@ while (($# > 0)); do
       flags=("${@:2}")
       break
       ;;
-    *) fail 64 "unknown argument '$1'; there are --runs and --config, and flags of dptrain stand behind --" ;;
+    *) fail 64 "unknown argument '$1'; there are --runs and --config, and flags of dptrain go after --" ;;
   esac
   shift
 done
 [[ $runs =~ ^[1-9][0-9]{0,3}$ ]] || fail 64 "--runs: expected a number from 1 to 9999, got '$runs'"
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 binary=${DPTRAIN_BINARY:-$root/build/dptrain}
-[[ -x $binary ]] || fail 66 "$binary is not there; scripts/build.sh builds it"
+[[ -x $binary ]] || fail 66 "$binary is missing; scripts/build.sh builds it"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 

@@ -15,7 +15,7 @@ case ${1:-} in
   -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
 esac
 binary=${1:-$root/build/dptrain}
-[[ -x $binary ]] || { echo "check_learning: $binary: expected the program; build it with scripts/build.sh, or name another" >&2; exit 64; }
+[[ -x $binary ]] || { echo "check_learning: $binary: expected the program dptrain; build it with scripts/build.sh, or name another path" >&2; exit 64; }
 runs=$(mktemp -d)
 spinner=
 trap '[[ -z $spinner ]] || kill "$spinner" 2> /dev/null; rm -rf "$runs"' EXIT

@@ -64,13 +64,13 @@ def load(net, tensors):
     try:
         net.load_state_dict(state, strict=True)
     except RuntimeError as error:
-        sys.exit(f"convert_pytorch: {' '.join(str(error).split())}; are --model and --set those that it was made with?")
+        sys.exit(f"convert_pytorch: {' '.join(str(error).split())}; check that --model and --set are those of the run that wrote it")
 
 
 def averaged(net, tensors, path):
     """The tensors with the moving average that a run with ema has kept beside them, under each name of a parameter."""
     if not path.exists():
-        sys.exit(f"convert_pytorch: {path}: no such file; only a training with ema has an average")
+        sys.exit(f"convert_pytorch: {path}: no such file; only a run with ema has an average")
     own = net.state_dict()
     average = {own[name].data_ptr(): tensor for name, tensor in load_file(path).items() if name in own}
     return {name: average.get(own[name].data_ptr(), tensor) if name in own else tensor for name, tensor in tensors.items()}
@@ -132,7 +132,7 @@ def main():
     if (a.source is None) != a.new or (a.new and a.direction == "to-pytorch"):
         p.error("expected one of SOURCE and, with from-pytorch, --new")
     if a.average and a.direction == "from-pytorch":
-        p.error("--average is for to-pytorch")
+        p.error("--average needs to-pytorch")
     if a.direction == "from-pytorch" and a.out is None:
         p.error("from-pytorch needs -o FILE")
     torch.manual_seed(a.seed)

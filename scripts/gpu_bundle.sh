@@ -34,7 +34,7 @@ while (($# > 0)); do
   esac
   shift
 done
-if [[ -e $out && ! -e $out/VERSION ]]; then fail 64 "$out is there and no bundle; choose another folder with --out"; fi
+if [[ -e $out && ! -e $out/VERSION ]]; then fail 64 "$out exists and is not a bundle; choose another folder with --out"; fi
 
 if [[ -z $build ]]; then
   "$root/scripts/build.sh" -DDPTRAIN_CUDA=ON "-DDPTRAIN_CUDA_ARCHITECTURES=$architectures"
@@ -77,5 +77,5 @@ printf '%s\n' "$version" > "$out/VERSION"
 
 mib=$(du -sm --apparent-size "$out" | cut -f 1)
 echo "gpu_bundle: $out, $mib MiB: $(ls "$folder/tests" | wc -l) test programs and $(ls "$folder/lib" | tr '\n' ' ')"
-((mib <= 50)) || fail 74 "$out is over the 50 MiB that it is to fit into; build for one architecture"
+((mib <= 50)) || fail 74 "$out is larger than its limit of 50 MiB; build for one architecture"
 echo "gpu_bundle: on the machine with the GPU, in a checkout of this commit: scripts/gpu_check.sh --build $(basename "$out") test"

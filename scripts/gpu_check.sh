@@ -82,7 +82,7 @@ for number in limit-s total-s jobs rounds; do
 done
 [[ $precision =~ ^(fp32|tf32|bf16)?$ ]] || fail 64 "--precision needs one of fp32, tf32 and bf16, got '$precision'"
 begun=$SECONDS
-command -v python3 > /dev/null || fail 69 "python3 is missing; the stages are run by it"
+command -v python3 > /dev/null || fail 69 "python3 is missing; it runs the stages"
 
 # A bundle has its binary in bin/, a build folder at its top. A bundle is packed; it is unpacked into $TMPDIR once.
 if [[ -z $build ]]; then
@@ -93,7 +93,7 @@ if [[ -e $build/SOURCES ]]; then
   # Tests read files of the checkout, and results name the bundle's commit.
   changed=$(cd "$root" && sha256sum --check --quiet "$build/SOURCES" 2> /dev/null | head -n 1) || true
   [[ -z $changed ]] ||
-    fail 66 "$build was made of other sources: ${changed%%:*} differs here; make it anew with scripts/gpu_bundle.sh, or check out the commit of $build/VERSION"
+    fail 66 "$build was made of other sources: ${changed%%:*} differs here; make it again with scripts/gpu_bundle.sh, or check out the commit of $build/VERSION"
 fi
 if [[ -e $build/bundle.tar.xz ]]; then
   unpacked=${TMPDIR:-/tmp}/dptrain-bundle-$(sha256sum "$build/bundle.tar.xz" | cut -c 1-16)
@@ -178,7 +178,7 @@ gpu=$(field 'd["cuda"][0]["name"] if d["cuda"] else ""')
 simulated=false
 [[ $gpu != "Simulated GPU" ]] || simulated=true
 if [[ $simulated == true && -z $out ]]; then
-  fail 64 "$binary has a simulated GPU, whose results don't belong into docs/results; name another folder with --out"
+  fail 64 "$binary has a simulated GPU, whose results don't belong in docs/results; name another folder with --out"
 fi
 driver=
 if [[ $simulated == false ]] && command -v nvidia-smi > /dev/null; then
@@ -190,7 +190,7 @@ if [[ $simulated == false ]] && command -v nvidia-smi > /dev/null; then
     driver=
   fi
 fi
-if [[ $simulated == false ]]; then echo "gpu_check: $gpu"; else echo "gpu_check: a simulated GPU, so bench is a trial of a few images"; fi
+if [[ $simulated == false ]]; then echo "gpu_check: $gpu"; else echo "gpu_check: the GPU is simulated, so bench tries only a few images"; fi
 
 sanitizer=
 for candidate in "$(command -v compute-sanitizer || true)" /usr/local/cuda/{bin,compute-sanitizer}/compute-sanitizer; do
@@ -205,7 +205,7 @@ run_stage() {
   if [[ -n $total_s ]]; then
     local left=$((total_s - SECONDS + begun))
     if ((left < 1)); then
-      echo "gpu_check: nothing is left of --total-s $total_s" >&2
+      echo "gpu_check: no time is left of --total-s $total_s" >&2
       return 1
     fi
     ((left > limit_s)) || limit_s=$left
@@ -221,7 +221,7 @@ run_stage() {
     sanitize)
       # A missing sanitizer fails only this stage, so that the other stages go on.
       if [[ $simulated == true ]]; then
-        echo "gpu_check: compute-sanitizer looks at a GPU's machine code, and a simulated GPU has none; leave out sanitize" >&2
+        echo "gpu_check: compute-sanitizer checks a GPU's machine code, which a simulated GPU doesn't have; leave out sanitize" >&2
         return 69
       elif [[ -z $sanitizer ]]; then
         echo "gpu_check: compute-sanitizer is neither on PATH nor in /usr/local/cuda; it comes with the CUDA Toolkit" >&2
@@ -234,7 +234,7 @@ run_stage() {
       local shm_mb
       shm_mb=$(df --output=avail --block-size=MB /dev/shm 2> /dev/null | tail -n 1 | tr -dc 0-9)
       [[ -z $shm_mb || $shm_mb -ge 500 ]] ||
-        echo "gpu_check: /dev/shm has $shm_mb MB left, of which two processes of NCCL on one GPU take some 200" >&2
+        echo "gpu_check: /dev/shm has $shm_mb MB left; two processes of NCCL on one GPU need about 200 MB" >&2
       "${with_libraries[@]}" python3 "$root/scripts/gpu_tests.py" test --programs "$build/tests" --result "$result" \
         --limit-s "$limit_s" ${jobs:+--jobs "$jobs"} ${logs:+--logs "$logs"} "${cuda_only[@]}"
       ;;

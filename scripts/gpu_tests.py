@@ -149,7 +149,7 @@ class Shard:
                 process.wait()
                 return f"killed after {now - start:.0f} s" + (f", silent for {now - heard:.0f} s" if now <= deadline else "")
             time.sleep(0.02)
-        return f"ended with {process.returncode}"
+        return f"exited with code {process.returncode}"
 
 
 def is_cuda(name):
@@ -229,7 +229,7 @@ def sanitizer_said(said, complete):
         errors = sum(counts) or len(blind)
         return dict(errors=errors, reports=reports[:LINES] if errors else [])
     if complete or reports:
-        return dict(errors=1, reports=["no summary of compute-sanitizer's"] + (reports or said.strip().splitlines())[:LINES])
+        return dict(errors=1, reports=["compute-sanitizer printed no summary"] + (reports or said.strip().splitlines())[:LINES])
     return dict(errors=0, reports=[])
 
 
@@ -277,7 +277,7 @@ def phases_of(arguments, programs, rows):
             return jobs, shards_of(programs, test_filter, jobs, rows, logs=arguments.logs, **options), until
         # Without time left, even listing the tests would take too long.
         left = Shard(pathlib.Path("all programs"), [], options.get("phase", ""), options.get("tool"))
-        added(rows, left, dict(failures=[dict(test="any test", lines=["not begun before the limit"])]))
+        added(rows, left, dict(failures=[dict(test="any test", lines=["not started before the limit"])]))
         told(left.row, rows[left.row])
         return jobs, [], until
 
@@ -342,7 +342,7 @@ def main():
             told(name, rows[name])
     passed, on_gpu = write()
     if on_gpu == 0:
-        print("  FAILED  not one test of a GPU ran", flush=True)
+        print("  FAILED  no GPU test ran", flush=True)
     sys.exit(0 if passed else 1)
 
 

@@ -89,11 +89,11 @@ while (($# > 0)); do
       command=("${@:2}")
       break
       ;;
-    *) fail 64 "unknown argument '$1'; there are -n, -s, -H, --sync-dst-dir, --max-restarts, --grace and --agent, and the command behind --" ;;
+    *) fail 64 "unknown argument '$1'; there are -n, -s, -H, --sync-dst-dir, --max-restarts, --grace and --agent, and the command goes after --" ;;
   esac
   shift
 done
-((${#command[@]} > 0)) || fail 64 "there is no command; write it behind --, for instance -- dptrain --config lenet_ddp_2cpu"
+((${#command[@]} > 0)) || fail 64 "there is no command; write it after --, for instance -- dptrain --config lenet_ddp_2cpu"
 if [[ -z $hosts ]]; then
   [[ -n $processes ]] || fail 64 "-n or -H is missing; write for instance -n 2"
   [[ -z $sync_folder ]] || fail 64 "--sync-dst-dir needs hosts; name them with -H"
@@ -111,7 +111,7 @@ if [[ -n $hosts ]]; then
   fi
   [[ -f $hosts || $hosts != */* ]] || fail 64 "-H: there is no file '$hosts'"
   for line in "${lines[@]}"; do
-    [[ $line != *@* ]] || fail 64 "-H: mpirun takes no user's name, got '$line'; give it in ~/.ssh/config, as User of the host"
+    [[ $line != *@* ]] || fail 64 "-H: expected a host without a user's name, got '$line'; set User for the host in ~/.ssh/config"
     [[ $line =~ ^[A-Za-z0-9._-]+(:[1-9][0-9]{0,4})?$ ]] || fail 64 "-H: expected a host, or host:processes, got '$line'"
     names+=("${line%%:*}")
     count=${line#"${line%%:*}"}
@@ -127,7 +127,7 @@ if [[ -n $hosts ]]; then
   processes=${processes:-$((given + open))}
   left=$((processes - given))
   ((left == 0 || (left > 0 && open > 0))) || fail 64 "-n $processes, but the hosts of -H have $given processes"
-  ((left >= open)) || fail 64 "-n $processes is too few for the ${#names[@]} hosts of -H; each has one process or more"
+  ((left >= open)) || fail 64 "-n $processes is too few for the ${#names[@]} hosts of -H; each needs at least one process"
   for i in "${!counts[@]}"; do
     [[ -z ${counts[i]} ]] || continue
     counts[i]=$(((left + open - 1) / open))
@@ -137,7 +137,7 @@ if [[ -n $hosts ]]; then
 fi
 
 command -v mpirun > /dev/null || fail 69 "mpirun is missing; scripts/setup.sh installs Open MPI"
-[[ $(mpirun --version 2> /dev/null) == *"Open MPI"* ]] || fail 69 "the mpirun on PATH isn't that of Open MPI"
+[[ $(mpirun --version 2> /dev/null) == *"Open MPI"* ]] || fail 69 "the mpirun on PATH isn't Open MPI's"
 [[ -z $sync_folder ]] || command -v rsync > /dev/null || fail 69 "rsync is missing; install it here and on the hosts"
 # In a checkout, dptrain needn't be on PATH.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -166,7 +166,7 @@ say() {
 
 child=
 if ! { scratch=$(mktemp -d) && echo 0 > "$scratch/stops"; } 2> /dev/null; then
-  fail 74 "can't write a file in the folder for temporary files, ${TMPDIR:-/tmp}; see that it is there and has room, or set TMPDIR to another"
+  fail 74 "can't write a file in the folder for temporary files, ${TMPDIR:-/tmp}; check that it exists and has room, or set TMPDIR to another folder"
 fi
 # If a signal that isn't passed on ends this script, watch_over still needs the folder.
 trap '[[ -n $child ]] || rm -rf "$scratch"' EXIT
@@ -234,7 +234,7 @@ for name in "${names[@]}"; do
   run rsync --archive --compress --protect-args --exclude=/.git ${agent:+"--rsh=$agent"} ./ "$name:$sync_folder/" || copied=false
   ((stops == 0)) || exit "$stopped_by"
   [[ $copied == true ]] ||
-    fail 69 "could not copy the working folder to $sync_folder on $name; rsync's own message stands above"
+    fail 69 "could not copy the working folder to $sync_folder on $name; see rsync's own message above"
 done
 
 # has_program: whether the command's program exists where it is to run. For other hosts this can't be known here.
@@ -276,7 +276,7 @@ while read -r variable; do
 done < <(compgen -e)
 launcher+=("${exports[@]}" -n "$processes")
 if ((servers > 0)); then
-  [[ " ${command[*]} " != *" : "* ]] || fail 64 "-s starts one program in all processes; write no ':' between several"
+  [[ " ${command[*]} " != *" : "* ]] || fail 64 "-s starts one program in all processes; leave out the ':' and the programs after it"
   command+=(--set "strategy.servers=$servers")
 fi
 
@@ -309,7 +309,7 @@ if [[ -z $directory && -n ${config:-} ]]; then
 fi
 if [[ -n $sync_folder && $directory != /* ]]; then
   ((restarts == 0 || ${#names[@]} < 2)) ||
-    echo "launch: --max-restarts goes on from a checkpoint that every host sees: $sync_folder has to be one folder of all, or --out in one" >&2
+    echo "launch: --max-restarts continues from a checkpoint that every host must see: put $sync_folder or --out into a folder that all hosts share" >&2
   directory=$sync_folder/$directory
 fi
 # The directory as the run itself has named it.
@@ -354,7 +354,7 @@ say_cause() {
     [[ -z $cause && $file -nt $scratch/start ]] || continue
     cause=$(sed -nE '/^ *"cause": "/{s///; s/",?$//; s/\\"/"/g; p; q}' "$file")
   done
-  [[ -z $cause ]] || echo "launch: ended with $1: $cause" >&2
+  [[ -z $cause ]] || echo "launch: the job ended with exit code $1: $cause" >&2
 }
 
 # is_unread: whether the reader of this script's output is gone.
@@ -464,7 +464,7 @@ watch_over() {
         end=$((SECONDS + join_s))
       fi
     elif ((SECONDS > end)); then
-      echo "launch: mpirun hangs, and is killed, with what it has left here" >&2
+      echo "launch: mpirun hangs; it is killed, with the processes that it has left on this host" >&2
       pkill -KILL -P "$1" || true
       kill -KILL "$1" 2> /dev/null || true
     fi
@@ -541,7 +541,7 @@ for ((restart = 0; ; ++restart)); do
   # 255 is ssh's own code; no process of a job ends with it. ssh's message is far above, before mpirun's many words.
   if ((status == 255)) && [[ -n $hosts ]]; then
     status=69
-    echo "launch: mpirun could not reach all of the hosts ${names[*]}$within; see that '${agent:-ssh} HOST true' works for each, without a password" >&2
+    echo "launch: mpirun could not reach all of the hosts ${names[*]}$within; check that '${agent:-ssh} HOST true' works for each, without a password" >&2
   elif ((status != 0 && stops == 0)) && [[ $status == 143 || -z $(own_code) ]] && lacking=$(lacking_host); then
     # mpirun has asked the other processes to stop.
     status=69
@@ -549,24 +549,24 @@ for ((restart = 0; ; ++restart)); do
   elif ((status != 0 && stops == 0)) && [[ $status -gt 128 || -z $(own_code) ]] && is_unread; then
     # Nobody has asked mpirun to stop: it ends the run, or crashes, because it can't write.
     status=74
-    echo "launch: nobody reads what the run prints any more, so that mpirun has ended it; --resume goes on from the newest checkpoint" >&2
+    echo "launch: nobody reads the run's output any more, so mpirun has ended the run; --resume continues from the newest checkpoint" >&2
   elif ((status != 0)); then
     say_cause "$status"
     ((status != 78 || servers == 0)) ||
-      echo "launch: -s $servers sets strategy.servers, which is of a kvstore between processes, say strategy: {name: kvstore, type: dist_sync}" >&2
+      echo "launch: -s $servers sets strategy.servers, which only a kvstore between processes has, for example strategy: {name: kvstore, type: dist_sync}" >&2
   fi
   if ((restart == restarts || stops > 0)) || ! is_worth_restart "$status" "$of_mpirun"; then exit "$status"; fi
   command=("${first_command[@]}")
   if [[ " ${command[*]} " == *" --overwrite "* ]] && ! has_begun && ! is_yet_to_begin; then
-    echo "launch: not starting again, as --overwrite may remove what the run has left: no process was on this host to say if it has begun" >&2
+    echo "launch: not starting again, because --overwrite might remove the run's files: no process on this host could tell whether the run has begun" >&2
     exit "$status"
   fi
   resumed_command
   command=("${resumed[@]}")
   # What is left of the job ends during the pause. A missing host takes longer to come back.
   lost='a process was lost'
-  if ((status == 69)); then lost='not all processes were there'; fi
-  echo "launch: $lost; starting again in $pause_s s, $((restart + 1)) of $restarts" >&2
+  if ((status == 69)); then lost='not all processes have joined'; fi
+  echo "launch: $lost; starting again in $pause_s s, restart $((restart + 1)) of $restarts" >&2
   sleep "$pause_s" &> /dev/null &
   wait "$!" || true
   if ((status == 69)); then pause_s=$((pause_s < 30 ? 2 * pause_s : 60)); else pause_s=3; fi

@@ -76,7 +76,7 @@ def epochs_of(run):
         whole = file.read_text(encoding="utf-8").rpartition("\n")[0]
         epochs = [json.loads(line) for line in whole.splitlines()]
     except ValueError as error:
-        fail(65, f"{file}: expected a JSON object a line, got {error}; leave this run out")
+        fail(65, f"{file}: expected a JSON object per line, got {error}; leave this run out")
     for number, epoch in enumerate(epochs, 1):
         if not (isinstance(epoch, dict) and isinstance(epoch.get("epoch"), int) and "test" in epoch and is_pass(epoch.get("train"))
                 and all(epoch.get(split) is None or is_pass(epoch[split]) for split in ("test", "validation"))):
@@ -199,9 +199,9 @@ def main():
     try:
         count = draw_until_ended(arguments)
     except OSError as error:
-        fail(74, f"{error.filename2 or error.filename or arguments.target}: {error.strerror}; -o names a file in a folder that is there")
+        fail(74, f"{error.filename2 or error.filename or arguments.target}: {error.strerror}; name a file in an existing folder with -o")
     if count > MOST_NAMES:
-        print(f"plot_runs: {count} runs: the legend has the names of at most {MOST_NAMES}; draw fewer in one picture", file=sys.stderr)
+        print(f"plot_runs: {count} runs: the legend names at most {MOST_NAMES} of them; draw fewer runs in one picture", file=sys.stderr)
     try:
         print(f"{arguments.target}: {count} run{'s' * (count != 1)}", flush=True)
     except BrokenPipeError:
@@ -212,4 +212,4 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        fail(130, "stopped by SIGINT; the picture is as it was drawn last")
+        fail(130, "stopped by SIGINT; the last complete picture is kept")

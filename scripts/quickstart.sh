@@ -55,6 +55,6 @@ else
 fi
 
 echo
-echo "Results: ${runs[*]} in $root; metrics.jsonl has a line for each epoch, checkpoints/ the weights."
+echo "Results: ${runs[*]} in $root; metrics.jsonl has a line for each epoch, and checkpoints/ has the weights."
 echo "Next, on one device: build/dptrain --config $config --devices cpu:0 --set strategy=single --out runs/one_device"
 echo "And to see every setting and where it comes from: build/dptrain --config $config --dump-config"

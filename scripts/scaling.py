@@ -62,7 +62,7 @@ class Dptrain:
     def __init__(self, build):
         self.binary = pathlib.Path(build).resolve() / "dptrain"
         if not self.binary.exists():
-            sys.exit(f"scaling: there is no {self.binary}; build it, or name its folder with --build")
+            sys.exit(f"scaling: {self.binary} is missing; build it, or name its folder with --build")
 
     def run(self, *arguments, prefix=(), environment=None):
         done = subprocess.run([*prefix, self.binary, *map(str, arguments)], capture_output=True, text=True, timeout=3600,
@@ -101,7 +101,7 @@ def planned_step(dptrain, model, count, links, strategy="ddp", samples=None, det
         return dptrain.plan("--config", config, "--devices", f"{count}xh200", *where, *flags)
     except RuntimeError as reason:
         # data_parallel stays in one process; two_bit adds up at most 1024 ranks.
-        if not any(words in str(reason) for words in ("reaches over", "at most 1024 devices")):
+        if not any(words in str(reason) for words in ("works across", "at most 1024 devices")):
             raise
         return None
 
@@ -279,7 +279,7 @@ def compared(arguments, calibrate, cases, watched):
         if others <= arguments.disturbed:
             rounds.append(row)
         else:
-            print(f"scaling: others took {others:.0%} of the machine; the round doesn't count", file=sys.stderr, flush=True)
+            print(f"scaling: other processes took {others:.0%} of the machine; this round is discarded", file=sys.stderr, flush=True)
         if len(rounds) == arguments.rounds:
             break
     else:
@@ -398,9 +398,9 @@ def check_strategies(parser, arguments):
     for name in arguments.strategies:
         workers = CHECKED_STRATEGIES[name].workers
         if workers and arguments.workers not in ([workers], [1, workers]):
-            parser.error(f"argument --strategies: of {name}, which takes {workers} workers here, expected --workers {workers}")
+            parser.error(f"argument --strategies: {name} takes {workers} workers here; use --workers {workers}")
     if arguments.hosts and not any(CHECKED_STRATEGIES[strategy].over_processes for strategy in arguments.strategies):
-        parser.error(f"argument --strategies: with --hosts expected some that reach over processes, got {', '.join(arguments.strategies)}")
+        parser.error(f"argument --strategies: with --hosts expected at least one strategy that can span processes, got {', '.join(arguments.strategies)}")
 
 
 def main():
@@ -427,7 +427,7 @@ def main():
     if arguments.command == "check" and arguments.rounds < 1:
         parser.error("argument --rounds: expected 1 or more")
     if arguments.command == "check" and arguments.hosts and arguments.workers == [1]:
-        parser.error("argument --workers: with --hosts expected 2 or more, a host each")
+        parser.error("argument --workers: with --hosts expected 2 or more, one per host")
     if arguments.command == "check" and not arguments.workers:
         arguments.workers = [2, 4] if arguments.hosts else [1, 2, 4, 8]
     if arguments.command == "check":

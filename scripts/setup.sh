@@ -30,7 +30,7 @@ while (($# > 0)); do
 done
 
 if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then
-  fail 69 "this system has no apt-get; install what these Debian packages hold, then use --no-setup with the other scripts: ${packages[*]}"
+  fail 69 "this system has no apt-get; install the contents of these Debian packages, then use --no-setup with the other scripts: ${packages[*]}"
 fi
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -68,7 +68,7 @@ for package in "${packages[@]}"; do
 done
 if ((${#missing[@]} == 0)); then
   if has_cuda; then install_cudnn_frontend; fi
-  echo "setup: all ${#packages[@]} packages are there"
+  echo "setup: all ${#packages[@]} packages are installed"
   exit 0
 fi
 
@@ -84,6 +84,6 @@ apt() {
 echo "setup: installing ${missing[*]}"
 apt update || fail 69 "apt-get update failed, so ${missing[*]} could not be installed; is there a network?"
 apt install --yes --no-install-recommends "${missing[@]}" ||
-  fail 69 "apt-get could not install ${missing[*]}; its own message stands above"
+  fail 69 "apt-get could not install ${missing[*]}; see its own message above"
 echo "setup: installed ${missing[*]}"
 if has_cuda; then install_cudnn_frontend; fi

@@ -26,7 +26,7 @@ folder=$1
 environment() {
   local name=$1 python=$2 modules=$3 target=$folder/$1
   if "$target/bin/python" -c "import $modules" 2> /dev/null; then
-    echo "setup_peers: $target is there"
+    echo "setup_peers: $target exists"
     return
   fi
   echo "setup_peers: installing ${*:4} into $target"
@@ -47,12 +47,12 @@ python38() {
   done
 }
 
-command -v python3 > /dev/null || fail 69 "there is no python3"
-mkdir -p "$folder" || fail 69 "$folder could not be made"
+command -v python3 > /dev/null || fail 69 "python3 is missing"
+mkdir -p "$folder" || fail 69 "could not create $folder"
 environment torch python3 'torch, transformers' torch numpy transformers safetensors
 old=$(python38)
 if [[ -n $old ]]; then
   environment mxnet "$old" mxnet mxnet==1.9.1 'numpy<1.24'
 else
-  echo "setup_peers: MXNet is left out: it needs Python 3.8, and there is none on PATH nor among pyenv's versions"
+  echo "setup_peers: MXNet is left out: it needs Python 3.8, which is neither on PATH nor among pyenv's versions"
 fi

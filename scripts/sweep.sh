@@ -40,7 +40,7 @@ while (($# > 0)); do
       flags=("${@:2}")
       break
       ;;
-    -*) fail 64 "unknown argument '$1'; there are --config and --out, and flags of dptrain stand behind --" ;;
+    -*) fail 64 "unknown argument '$1'; there are --config and --out, and flags of dptrain go after --" ;;
     ?*=*)
       keys+=("${1%%=*}")
       values+=("${1#*=}")
@@ -53,10 +53,10 @@ done
 ((${#keys[@]} > 0)) || fail 64 "there is nothing to vary; write for instance batch_size=128,256"
 for flag in "${flags[@]}"; do
   [[ $flag != --help && $flag != -h && $flag != --version ]] ||
-    fail 64 "$flag can't stand behind --, where flags of each training stand; dptrain $flag shows it"
+    fail 64 "$flag can't be used after --, where the flags of each run go; use dptrain $flag instead"
   case ${flag%%=*} in
-    --out | --config | --dump-config | --json | --quiet | --resume) fail 64 "${flag%%=*} can't stand behind --: the sweep gives it" ;;
-    --overwrite) fail 64 "--overwrite can't stand behind --: a sweep goes on with what is there; remove its folder to begin anew" ;;
+    --out | --config | --dump-config | --json | --quiet | --resume) fail 64 "${flag%%=*} can't be used after --: the sweep sets it" ;;
+    --overwrite) fail 64 "--overwrite can't be used after --: a sweep continues the runs in its folder; remove the folder to start again" ;;
   esac
 done
 # A key that is given twice would train something that no combination says, because dptrain takes the last of two values.
@@ -74,15 +74,15 @@ for ((i = 0; i < ${#keys[@]}; ++i)); do
       *) continue ;;
     esac
     ! is_within "${keys[i]}" "${given%%=*}" ||
-      fail 64 "'${keys[i]}' is varied and set behind -- as well; leave out one of them"
+      fail 64 "'${keys[i]}' is both varied and set after --; leave out one of them"
   done
 done
 name=${config##*/}
 out=${out:-runs/sweep-${name%.yaml}}
-[[ $out != *{*}* ]] || fail 64 "--out can't hold braces, got '$out': it is one folder, and each run's has its hash for a name there"
+[[ $out != *{*}* ]] || fail 64 "--out can't contain braces, got '$out': it is one folder, in which each run's folder is named by its hash"
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 binary=${DPTRAIN_BINARY:-$root/build/dptrain}
-[[ -x $binary ]] || fail 66 "$binary is not there; scripts/build.sh builds it"
+[[ -x $binary ]] || fail 66 "$binary is missing; scripts/build.sh builds it"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -99,9 +99,9 @@ for signal in INT TERM HUP; do trap "pass_on $signal" "$signal"; done
 # end_if_stopping [CODE [WHERE]]: ends the sweep if a signal came here, or if CODE says that a signal ended dptrain alone.
 end_if_stopping() {
   case ${stopping:-${1:-0}} in
-    INT | 130) fail 130 "stopped ${2:-by SIGINT}; the same command goes on" ;;
-    HUP | 129) fail 129 "stopped ${2:-by SIGHUP}; the same command goes on" ;;
-    TERM | 143) fail 143 "stopped ${2:-by SIGTERM}; the same command goes on" ;;
+    INT | 130) fail 130 "stopped ${2:-by SIGINT}; the same command continues the sweep" ;;
+    HUP | 129) fail 129 "stopped ${2:-by SIGHUP}; the same command continues the sweep" ;;
+    TERM | 143) fail 143 "stopped ${2:-by SIGTERM}; the same command continues the sweep" ;;
   esac
 }
 
@@ -145,7 +145,7 @@ report() {
 last_sentence() { tail -n 1 "$scratch/err" | sed -E 's/^(\[[a-z]+ [0-9]+\] )?dptrain: //'; }
 # note_failure NUMBER CODE SENTENCE: reports a failed combination and keeps the highest code.
 note_failure() {
-  report "$1" "FAILED with $2: $3"
+  report "$1" "FAILED with exit code $2: $3"
   ((worst >= $2)) || worst=$2
 }
 
@@ -179,7 +179,7 @@ train() {
   local sets directory=${directories[$1]} status=0
   sets_of "$1"
   if grep -qsE '"exit": *0,' "$directory/summary.json"; then
-    report "$1" "is trained, $directory"
+    report "$1" "already trained, $directory"
     return 0
   fi
   end_if_stopping
@@ -197,7 +197,7 @@ train() {
   case $status in
     0)
       # Another sweep may have finished the run just before.
-      if [[ -s $scratch/epochs ]]; then report "$1" "trained now, $directory"; else report "$1" "is trained, $directory"; fi
+      if [[ -s $scratch/epochs ]]; then report "$1" "trained now, $directory"; else report "$1" "already trained, $directory"; fi
       ;;
     129 | 130 | 143) end_if_stopping "$status" "in ${combinations[$1]//$'\t'/ }" ;;
     74)

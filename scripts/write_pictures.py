@@ -61,7 +61,7 @@ def main():
     parser.add_argument("--test", type=int, metavar="N", help="the first N images to test on; all by default")
     arguments = parser.parse_args()
     if arguments.folder.exists():
-        sys.exit(f"write_pictures: {arguments.folder} is there already; name another folder")
+        sys.exit(f"write_pictures: {arguments.folder} already exists; name another folder")
     for part, name, most in (("train", "train", arguments.train), ("t10k", "test", arguments.test)):
         width, height, images = images_of(arguments.idx_folder, part)
         for number, (pixels, label) in enumerate(zip(images[:most], labels_of(arguments.idx_folder, part))):

@@ -15,7 +15,7 @@ Error as_error(const std::exception& exception) {
                : Error(ExitCode::io, error->what());
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr)
     return Error(ExitCode::device, "out of host memory; use a smaller batch or model");
-  return Error(ExitCode::bug, fmt::format("{}; this is a bug of dptrain, please report it", exception.what()));
+  return Error(ExitCode::bug, fmt::format("{}; this is a bug in dptrain, please report it", exception.what()));
 }
 
 }  // namespace dptrain::app

@@ -87,7 +87,7 @@ void require_memory(const BenchFlags& flags, int64_t workers) {
   if (2 * largest * static_cast<double>(workers) <= memory) return;
   throw Error(ExitCode::device,
               Mistake{.where = "--mb",
-                      .expected = fmt::format("expected buffers that fit the {:.0f} MiB of this machine's memory",
+                      .expected = fmt::format("expected buffers that fit into the {:.0f} MiB of this machine's memory",
                                               memory / kMiB),
                       .got = fmt::format("two of {:.0f} MiB for each of {} CPU workers", largest / kMiB, workers),
                       .advice = "choose smaller ones"});

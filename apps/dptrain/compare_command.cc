@@ -127,7 +127,7 @@ void tell(const train::ComparisonReport& report, const CompareFlags& flags) {
   if (flags.common.json)
     write_output(json);
   else if (!flags.common.quiet)
-    write_output(fmt::format("{}\n{}: compare.md, compare.json, a run directory each\n",
+    write_output(fmt::format("{}\n{}: compare.md, compare.json and one directory per run\n",
                              report.text(terminal_width(STDOUT_FILENO)), out.string()));
 }
 
@@ -181,7 +181,7 @@ void suffer(train::ComparisonPlan& plan, const std::vector<parallel::InjectedFau
       throw Error(ExitCode::usage, Mistake{.where = "--fault",
                                            .expected = "expected slow, which compare can measure",
                                            .got = fmt::format("'{}'", train::fault_text(fault)),
-                                           .advice = "train takes all of them"});
+                                           .advice = "use dptrain train for the other kinds"});
     for (train::PlannedRun& run : plan.runs)
       for (train::PlannedTraining& training : run.trainings)
         if (static_cast<size_t>(fault.rank) < training.experiment.devices.size())
@@ -228,8 +228,8 @@ int compare_with(const CompareFlags& flags) {
     for (const auto& assertion : assertions) report.assertions.push_back(assertion.check(report.runs));
   tell(report, flags);
   if (signal != 0) {
-    const std::string left =
-        report.runs.empty() ? "nothing was measured" : fmt::format("{} has what was measured", flags.out().string());
+    const std::string left = report.runs.empty() ? "nothing was measured"
+                                                 : fmt::format("the results so far are in {}", flags.out().string());
     throw Error(exit_code_of_signal(signal), fmt::format("stopped by {}; {}", signal_name(signal), left));
   }
   std::vector<std::string> failed;

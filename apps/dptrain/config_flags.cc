@@ -60,11 +60,12 @@ fs::path find_config(const std::string& name) {
       if (entry.path().extension() == ".yaml") known.push_back(entry.path().stem().string());
   }
   if (fs::exists(name, error) && !fs::is_directory(name, error))
-    throw Error(ExitCode::missing_file,
-                Mistake{.where = name,
-                        .expected = "expected a configuration in a regular file, which paths in it are relative to",
-                        .got = "a pipe or a device",
-                        .advice = "write it to a file, or change a file's values with --set"});
+    throw Error(
+        ExitCode::missing_file,
+        Mistake{.where = name,
+                .expected = "expected a configuration in a regular file, as paths in it are relative to the file",
+                .got = "a pipe or a device",
+                .advice = "write it to a file, or change a file's values with --set"});
   if (fs::is_directory(name, error)) {
     const fs::path inside = fs::path(name) / "config.yaml";
     throw Error(ExitCode::missing_file,

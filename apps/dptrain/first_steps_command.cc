@@ -26,7 +26,7 @@ void require_repeatable(const train::Experiment& experiment, const std::string& 
   const auto refuse = [&](const char* key, const char* advice) {
     throw Error(ExitCode::config,
                 Mistake{.where = fmt::format("{}: {}", config, key),
-                        .expected = "steps that are held to each other begin alike, expected nothing to be measured",
+                        .expected = "the compared steps have to begin alike, expected a setting that isn't measured",
                         .got = "auto",
                         .advice = advice});
   };
@@ -52,9 +52,9 @@ int64_t blessed_steps(const std::optional<int64_t>& asked, int64_t there) {
   if (!asked) return std::min(kSteps, there);
   if (*asked > there)
     throw Error(ExitCode::usage, Mistake{.where = "--steps",
-                                         .expected = fmt::format("expected at most the {} of the training", there),
+                                         .expected = fmt::format("expected at most the {} steps of the run", there),
                                          .got = fmt::format("{}", *asked),
-                                         .advice = "leave it out, or let the training go on for longer"});
+                                         .advice = "leave it out, or train for longer"});
   return *asked;
 }
 

@@ -72,14 +72,15 @@ std::string narrow_mask(const train::Experiment& experiment, int workers_of_host
 void JobSession::form_training(const std::string& config, train::Experiment& experiment) {
   if (!group_) return;
   agree_on("dptrain", fmt::format("{} ({})", version(), git_commit()));
-  agree_on("dptrain was built by", built_by());
+  agree_on("compiler of dptrain", built_by());
   agree_on_config(config);
   progress().timeout_s = experiment.timeout_s;
   take_roles(experiment);
   if (!is_worker()) return;
-  agree_on("devices compute on", computes_on(experiment.devices),
-           "list devices of one kind everywhere; where some CPUs can do more, start all with ONEDNN_MAX_CPU_ISA=AVX2");
-  agree_on("devices compute with", computes_with(experiment.devices));
+  agree_on("kinds of devices", computes_on(experiment.devices),
+           "list devices of one kind everywhere; if some CPUs have more instructions, start all processes with "
+           "ONEDNN_MAX_CPU_ISA=AVX2");
+  agree_on("libraries of the devices", computes_with(experiment.devices));
   train::ConfigJob job = config_job();
   job.store_servers = experiment.strategy.store_servers.value_or(0);
   warn_of_narrow_masks(narrow_mask(experiment, job.workers_of_host()));
@@ -175,8 +176,8 @@ void JobSession::warn_of_shared_gpus(const std::vector<DeviceId>& own) {
       const auto [other, is_new] = first.emplace(uuid, process);
       if (is_new || other->second == process) continue;
       return write_message(
-          fmt::format("dptrain: warning: processes {} and {} on {} have one GPU in common, which is slow: sums go "
-                      "through host memory; devices: [cuda:local] gives each process of a host a GPU of its own\n",
+          fmt::format("dptrain: warning: processes {} and {} on {} share a GPU, which is slow: sums go through host "
+                      "memory; devices: [cuda:local] gives each process of a host a GPU of its own\n",
                       other->second, process, job_->all()[static_cast<size_t>(process)].host));
     }
   }
@@ -197,7 +198,7 @@ void JobSession::agree_on_weights(const std::vector<nn::NamedValues>& own) {
     ours = hash;
     break;
   }
-  require_agreement("weights to begin with", {.of_main = theirs, .own = ours}, kAlike);
+  require_agreement("initial weights", {.of_main = theirs, .own = ours}, kAlike);
 }
 
 }  // namespace dptrain::app

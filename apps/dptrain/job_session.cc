@@ -81,19 +81,19 @@ JobSession::JobSession(train::StopSignal& stop, const std::function<ExpectedRun(
     joining.emplace(options);
     job_ = join_job(options);
   } else if (launched_processes() > 1) {  // only srun reports processes without a way to join them
-    throw Error(ExitCode::job_not_formed,
-                fmt::format("srun started {} processes that don't know each other, and each would train by itself; "
-                            "start them with srun --mpi=pmix, or unset SLURM_STEP_NUM_TASKS where they are to do that",
-                            launched_processes()));
+    throw Error(
+        ExitCode::job_not_formed,
+        fmt::format("srun started {} processes that don't know each other, and each would train by itself; start them "
+                    "with srun --mpi=pmix, or unset SLURM_STEP_NUM_TASKS if each is meant to train by itself",
+                    launched_processes()));
   }
   report_.emplace(process(), job_ ? job_->all() : std::vector<JobProcess>{{.host = host_name(), .pid = ::getpid()}});
   if (!job_) return;
   if (launched_processes() > job_->processes())
-    throw Error(
-        ExitCode::job_not_formed,
-        fmt::format("the launcher started {} processes, of which MPI joined {}; start them with the mpirun of the "
-                    "MPI that dptrain is built with, which --version names",
-                    launched_processes(), job_->processes()));
+    throw Error(ExitCode::job_not_formed,
+                fmt::format("the launcher started {} processes, but MPI joined only {}; start them with the mpirun of "
+                            "the MPI that dptrain is built with, which --version names",
+                            launched_processes(), job_->processes()));
   if (job_->processes() == 1) return;
   take_second_sigterm_for_the_first();
   try {

@@ -121,7 +121,7 @@ void require_known_command(const std::string& name) {
   for (const Command& command : kCommands) known.emplace_back(command.name);
   const std::string advice = name == "help" ? "write dptrain --help" : config_advice(name);
   throw Error(ExitCode::usage,
-              fmt::format("'{}' is no command; {}", name, advice.empty() ? suggestion(name, known) : advice));
+              fmt::format("'{}' is not a command; {}", name, advice.empty() ? suggestion(name, known) : advice));
 }
 
 /// Throws 64 if a launcher has started several processes: each would do the same and write the same files. Only `train`
@@ -131,7 +131,7 @@ void require_one_process(const std::vector<std::string>& arguments) {
   const bool is_job = command == "train" || (command == "bench" && arguments.size() > 1 && arguments[1] == "comm");
   if (is_job || command.starts_with("-") || launched_processes() == 1) return;
   throw Error(ExitCode::usage,
-              fmt::format("dptrain {} runs in one process, and a launcher has started {}; start it without mpirun",
+              fmt::format("dptrain {} runs in one process, but a launcher has started {}; start it without mpirun",
                           command == "bench" && arguments.size() > 1 ? "bench " + arguments[1] : command,
                           launched_processes()));
 }
@@ -142,7 +142,7 @@ void require_checkpoint_in_resume(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i] == "--resume=" ||
         (arguments[i] == "--resume" && i + 1 < arguments.size() && arguments[i + 1].empty()))
-      throw Error(ExitCode::usage, "--resume: needs a checkpoint or nothing behind it, got ''");
+      throw Error(ExitCode::usage, "--resume: expected a checkpoint or nothing after it, got ''");
 }
 
 /// The named command and its full name, such as "dptrain bench comm".
@@ -168,7 +168,7 @@ std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error)
   std::vector<std::string> commands;
   for (const CLI::App* inner : command->get_subcommands({})) commands.push_back(inner->get_name());
   if (!commands.empty() && !unknown[0].starts_with("-"))
-    return fmt::format("'{}' is no command of {}; {}", unknown[0], name, suggestion(unknown[0], commands));
+    return fmt::format("'{}' is not a command of {}; {}", unknown[0], name, suggestion(unknown[0], commands));
   std::vector<std::string> known;
   for (const CLI::Option* option : command->get_options())
     for (const std::string& flag : option->get_lnames()) known.push_back("--" + flag);
@@ -178,7 +178,7 @@ std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error)
   if (advice.empty() && takes_config && near.empty()) advice = key_advice(*command, unknown);
   if (advice.empty())
     advice = near.empty() ? fmt::format("{} --help shows them", name) : fmt::format("did you mean '{}'?", near);
-  return fmt::format("'{}' is no argument of {}; {}", unknown[0], name, advice);
+  return fmt::format("'{}' is not an argument of {}; {}", unknown[0], name, advice);
 }
 
 int run(int count, char** values) {

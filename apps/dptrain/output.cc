@@ -45,7 +45,7 @@ int terminal_width(int stream, int otherwise) {
 }
 
 void tell_of_damage(const std::string& damage) {
-  write_message(fmt::format("dptrain: warning: {}; an older one is looked for\n", damage));
+  write_message(fmt::format("dptrain: warning: {}; looking for an older one\n", damage));
 }
 
 }  // namespace dptrain::app

@@ -39,10 +39,10 @@ OutputFile::OutputFile(const std::string& file, const OutputForm& form) : path_(
   if (fs::exists(found) && !fs::is_regular_file(found)) refuse("expected a file", kind_of_what_is_no_file(path_));
   if (fs::exists(found) && fs::file_size(path_, error) > 0 &&
       beginning_of(path_, form.beginning.size()) != form.beginning)
-    refuse(fmt::format("expected no file, or {} of before, which is replaced", form.name), "another file");
+    refuse(fmt::format("expected no file there, or {} to replace", form.name), "another file");
   if (fs::is_symlink(fs::symlink_status(path_, error))) path_ = fs::weakly_canonical(path_);
   const fs::path folder = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
-  if (!fs::is_directory(folder, error)) refuse("expected a folder that is there", folder.string());
+  if (!fs::is_directory(folder, error)) refuse("expected an existing folder", folder.string());
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     refuse("expected a folder that can be written", fmt::format("{}: {}", folder.string(), std::strerror(errno)));
 }

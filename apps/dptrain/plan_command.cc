@@ -89,7 +89,7 @@ void require_alike(const PlannedExperiment& planned, const PlannedExperiment& of
   const auto refuse = [&run](const std::string& what, const std::string& wanted, const std::string& got) {
     throw Error(ExitCode::config,
                 Mistake{.where = "--calibrate " + run,
-                        .expected = fmt::format("expected a run of the {} that is planned, {}", what, wanted),
+                        .expected = fmt::format("expected a run with the planned {}, {}", what, wanted),
                         .got = got,
                         .advice = "train one, or leave it out"});
   };
@@ -106,13 +106,13 @@ plan::Calibration calibration_of(const PlannedExperiment& wanted, const PlanFlag
   estimate_operators(planned, flags.operators);
   if (planned.figures == nullptr)
     throw Error(ExitCode::config, Mistake{.where = run,
-                                          .expected = "expected a run of devices whose figures are known",
+                                          .expected = "expected a run on devices whose figures are known",
                                           .got = planned.devices,
                                           .advice = "choose another run"});
   require_alike(wanted, planned, run);
   if (planned.experiment.strategy.averaging && planned.experiment.strategy.averaging->period > 1)
     throw Error(ExitCode::config, Mistake{.where = "--calibrate " + run,
-                                          .expected = "expected a run whose steps all exchange the same",
+                                          .expected = "expected a run in which every step exchanges the same data",
                                           .got = planned.experiment.strategy.name,
                                           .advice = "train one with strategy: ddp"});
   const plan::PlannedStep step = step_of(planned);
@@ -122,10 +122,11 @@ plan::Calibration calibration_of(const PlannedExperiment& wanted, const PlanFlag
     if (flags.comm.empty() && plan::overlaps(step))
       throw Error(
           ExitCode::config,
-          Mistake{.where = run,
-                  .expected = "a run of several hosts tells what its calls take where nothing is computed meanwhile",
-                  .got = "calls that overlap",
-                  .advice = "train it with --set 'strategy={name: ddp, overlap: false}', or give --comm"});
+          Mistake{
+              .where = run,
+              .expected = "a run on several hosts shows how long its calls take only if nothing is computed meanwhile",
+              .got = "calls that overlap",
+              .advice = "train it with --set 'strategy={name: ddp, overlap: false}', or give --comm"});
   }
   plan::CallTimes calls = call_times(planned, links, *planned.figures);
   return plan::calibrated(measured, {.step = step,
@@ -173,18 +174,19 @@ plan::StepTimes times_of(const PlannedExperiment& planned, const plan::PlannedSt
 void require_exchange(const PlannedExperiment& planned, const PlanFlags& flags) {
   const bool has_cores = planned.figures != nullptr && planned.figures->kind == DeviceKind::cpu;
   if (flags.comm.empty() || (has_cores && planned.devices_of_hosts.size() > 1)) return;
-  throw Error(ExitCode::config,
-              Mistake{.where = "--comm",
-                      .expected = "what processes exchange is of CPU workers on hosts, expected several of these",
-                      .got = planned.devices,
-                      .advice = "write --devices 4xcpu and --links with hosts, or leave it out"});
+  throw Error(
+      ExitCode::config,
+      Mistake{.where = "--comm",
+              .expected = "the measured exchange applies only to CPU workers on several hosts, expected such devices",
+              .got = planned.devices,
+              .advice = "write --devices 4xcpu and --links with hosts, or leave it out"});
 }
 
 /// Throws 78 if --comm is given alone: it has no times of operators.
 void require_operators(const PlanFlags& flags) {
   if (flags.comm.empty() || !flags.operators.empty() || !flags.calibrate.empty()) return;
   throw Error(ExitCode::config, Mistake{.where = "--comm",
-                                        .expected = "expected what a step's operators take as well",
+                                        .expected = "expected the times of a step's operators, too",
                                         .got = "neither --operators nor --calibrate",
                                         .advice = "give one of them"});
 }
@@ -266,7 +268,7 @@ Run add_plan_command(CLI::App& command) {
   auto flags = std::make_shared<PlanFlags>();
   flags->common.add_to(command);
   command.get_option("--devices")
-      ->description("for which devices: a list as in training, or a number of a kind, 16xh200");
+      ->description("for which devices: a list as in training, or a number of devices of a kind, 16xh200");
   auto* layers = command.add_flag("--layers", flags->layers,
                                   "print the model instead of a step: name, output, parameters and FLOPs of each of "
                                   "its stages");

@@ -82,7 +82,7 @@ void plan_further_hosts(PlannedExperiment& planned) {
   const int stages = experiment.strategy.is_pipeline() ? world / experiment.strategy.parts : 1;
   const int largest = (largest_part(experiment, world / stages) + 1) * stages;
   if (experiment.strategy.store_servers && largest > here)
-    refuse("shards, split", "a plan of a store's workers is of the first one, expected none to have more of a batch",
+    refuse("shards, split", "a plan of a store's workers shows the first one, expected none with more of a batch",
            fmt::format("more on rank {}", largest - 1), "leave both out, or plan strategy: ddp");
   const int ranks = (std::max(here, largest) + stages - 1) / stages * stages;
   for (int rank = here; rank < std::min(ranks, world); ++rank) {
@@ -109,14 +109,14 @@ train::Experiment read_for(const ConfigNode& config, const ConfigFlags& flags, c
 
 void require_plannable(const train::Experiment& experiment, const std::string& where) {
   if (experiment.strategy.trial_steps)
-    refuse(where + ": strategy", "a plan is of one strategy", "auto", "name one, such as --set strategy=ddp");
+    refuse(where + ": strategy", "a plan needs one strategy", "auto", "name one, such as --set strategy=ddp");
   if (!experiment.strategy.in_step)
-    refuse(where + ": strategy", "a plan is of a step that all devices take together", "kvstore of type dist_async",
+    refuse(where + ": strategy", "a plan needs steps that all devices take together", "kvstore of type dist_async",
            "plan {name: kvstore, type: dist_sync}");
   const bool has_cores = experiment.devices.front().kind == DeviceKind::cpu &&
                          std::ranges::any_of(experiment.threads, [](int threads) { return threads > 1; });
   if (experiment.shards > 0 && has_cores)
-    refuse(where + ": threads", "plans of shards are of workers that compute one at a time, expected 1",
+    refuse(where + ": threads", "plans with shards need workers that compute one shard at a time, expected 1",
            fmt::format("{}", fmt::join(experiment.threads, ", ")), "write --set threads=1");
   if (experiment.split.measured)
     refuse(where + ": split", "a plan measures no devices, expected even or weights", "auto",
@@ -134,7 +134,7 @@ PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& 
   if (counted && !links.hosts && counted->count > plan::kMostDevicesOfHost)
     refuse("--devices",
            fmt::format("a host has {} devices at most, expected --links with hosts", plan::kMostDevicesOfHost),
-           fmt::format("{} of one", counted->count),
+           fmt::format("{} on one", counted->count),
            "write for instance hosts: {devices: 8, gbps: 400} into a file, and give --links FILE");
   train::ConfigJob job;
   if (counted) {
@@ -154,7 +154,9 @@ PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& 
     planned.experiment = read_for(config, flags, job);
   } catch (const Error& error) {
     if (error.code() != ExitCode::device) throw;
-    throw Error(error.code(), fmt::format("{}; --devices 8xh200 plans for GPUs that aren't there", error.what()));
+    throw Error(error.code(),
+                fmt::format("{}; to plan for GPUs that this machine doesn't have, write for instance --devices 8xh200",
+                            error.what()));
   }
   if (!counted) {
     planned.devices_of_hosts = {static_cast<int>(planned.experiment.devices.size())};
@@ -173,11 +175,11 @@ PlannedExperiment read_planned_run(const std::string& run, const plan::MeasuredS
   flags.config = run + "/config.yaml";
   PlannedExperiment planned;
   if (!measured.process_a_host)
-    refuse(run, "expected a run of one process a host", "several on one",
-           "train it in one process with all devices of a host");
+    refuse(run, "expected a run with one process per host", "several on one host",
+           "train it with one process per host, on all devices of the host");
   if (measured.devices_of_hosts.size() == 1) return read_planned(flags, {});
   if (!measured.on_cpus)
-    refuse(run, "expected a run of several hosts on CPU workers", "GPUs", "calibrate by a run on one host");
+    refuse(run, "expected CPU workers in a run on several hosts", "GPUs", "calibrate with a run on one host");
   planned.figures = plan::find_device("cpu");
   planned.devices_of_hosts = measured.devices_of_hosts;
   planned.experiment = read_for(flags.load(), flags, job_of({.of_hosts = measured.devices_of_hosts}));

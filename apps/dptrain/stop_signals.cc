@@ -44,7 +44,7 @@ void say(std::initializer_list<std::string_view> parts) {
 }
 
 [[noreturn]] void leave(int signal) {
-  say({"dptrain: left at once by a second ", signal_name(signal), "; nothing was saved on the way out\n"});
+  say({"dptrain: stopped at once by a second ", signal_name(signal), "; nothing was saved\n"});
   ::_exit(static_cast<int>(exit_code_of_signal(signal)));
 }
 
@@ -61,8 +61,8 @@ extern "C" void note_signal(int received) {
   if (first_at_ms.compare_exchange_strong(never, now_ms())) {
     int none = 0;
     stop_signal.compare_exchange_strong(none, signal);
-    say({"dptrain: stopping after the step in hand; a second Ctrl-C",
-         in_job ? std::string_view() : std::string_view(" or SIGTERM"), " leaves at once and saves nothing\n"});
+    say({"dptrain: stopping after the current step; a second Ctrl-C",
+         in_job ? std::string_view() : std::string_view(" or SIGTERM"), " stops at once and saves nothing\n"});
   } else if (signal != SIGHUP && !(in_job && received == SIGTERM) && now_ms() - first_at_ms > kCopyComesWithin_ms) {
     // A closing terminal doesn't mean that the user is impatient.
     leave(signal);

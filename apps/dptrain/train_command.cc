@@ -132,14 +132,14 @@ int TrainRun::run() {
                                                             .resume = resume_ ? &*resume_ : nullptr});
   if (stopped != 0)
     throw Error(exit_code_of_signal(stopped),
-                fmt::format("stopped by {} in the trials of strategy: auto, before the first step of the training",
+                fmt::format("stopped by {} in the trials of strategy: auto, before the first training step",
                             signal_name(stopped)));
   if (job_.processes() > 1) {
     job_.agree_on("training samples", std::to_string(data_.train->samples()));
     job_.agree_on("digest of the training samples", train_digest_);
     job_.agree_on("digest of the test samples", test_digest_);
     // Compared here, before a device takes its part of the weights.
-    job_.agree_on("weights to begin with", hash_of_read_weights());
+    job_.agree_on("initial weights", hash_of_read_weights());
   }
   std::optional<train::Trainer> trainer;
   try {
@@ -168,15 +168,14 @@ void TrainRun::look_at_run_without_checkpoint() {
     throw Error(
         ExitCode::bad_data,
         Mistake{.where = out_.string(),
-                .expected = fmt::format("the run is finished, expected a checkpoint to go on from with {}", changes),
+                .expected = fmt::format("the run is finished, expected a checkpoint to resume from with {}", changes),
                 .got = "none",
                 .advice = "choose another --out, or --overwrite to train anew"});
   }
   if (fs::file_size(out_ / "metrics.jsonl", none) == 0 || none) return;
-  display_->on_warning(
-      fmt::format("{}: no checkpoint to go on from; the run begins anew, and what its metrics.jsonl has "
-                  "of earlier epochs is dropped",
-                  out_.string()));
+  display_->on_warning(fmt::format(
+      "{}: no checkpoint to resume from; the run starts again, and the earlier epochs in its metrics.jsonl are dropped",
+      out_.string()));
 }
 
 int TrainRun::train(train::Trainer& trainer) {
@@ -229,7 +228,7 @@ void TrainRun::begin_directory(const train::Trainer& trainer) {
          directory_->go_back_to(position.epochs + (position.reported ? 1 : 0), position.step))
       display_->on_warning(damage);
     for (const fs::path& later : train::put_aside_after(directory_->checkpoints(), position.step))
-      write_message(fmt::format("{}: of a later step than {}, put aside\n", later.string(), position.step));
+      write_message(fmt::format("{}: moved aside, as it is of a later step than {}\n", later.string(), position.step));
   } else {
     directory_->remove_earlier_run();
   }

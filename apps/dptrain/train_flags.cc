@@ -20,8 +20,8 @@ bool TrainFlags::goes_on_in(const fs::path& out) const {
 
 train::EarlierRun TrainFlags::earlier_run(const fs::path& out) const {
   if (goes_on_in(out) && overwrite)
-    throw Error(ExitCode::usage, fmt::format("--overwrite would remove what --resume goes on with in {}; give one of "
-                                             "them, or --resume with a checkpoint of another run",
+    throw Error(ExitCode::usage, fmt::format("--overwrite would remove the run that --resume goes on with in {}; give "
+                                             "one of them, or --resume with a checkpoint of another run",
                                              out.string()));
   if (goes_on_in(out)) return train::EarlierRun::resume;
   return overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse;
@@ -58,7 +58,7 @@ train::TracedSteps traced_steps(const std::string& text) {
   if (is_whole && !is_range && 1 <= first && first <= kMost) return {.count = first};
   throw Error(ExitCode::usage,
               Mistake{.where = "--trace",
-                      .expected = "expected a number of steps, or the first and the last of them, up to 1000000000",
+                      .expected = "expected a number of steps, or the first and the last step, up to 1000000000",
                       .got = text,
                       .advice = "write for instance --trace 5, or --trace 100-104"});
 }
@@ -71,7 +71,7 @@ fs::path run_directory(std::string out, const std::string& config) {
   const size_t open = out.find('{'), close = out.find('}', open);
   if (open != std::string::npos && close != std::string::npos)
     throw Error(ExitCode::usage, Mistake{.where = "--out",
-                                         .expected = fmt::format("expected no other word in braces than {}", kHash),
+                                         .expected = fmt::format("expected no word in braces except {}", kHash),
                                          .got = out.substr(open, close + 1 - open),
                                          .advice = fmt::format("write for instance runs/rates/{}", kHash)});
   return out;

@@ -124,8 +124,7 @@ std::string best_text(const train::BestEpoch& best, const train::TrainingOutcome
   const std::string early =
       outcome.stopped_early ? fmt::format("stopped early after epoch {}; ", outcome.epochs) : std::string();
   return fmt::format("{}best epoch {}: validation loss {:.4f}, accuracy {:.2f} %; {}", early, best.epoch, best.loss,
-                     100 * best.accuracy,
-                     outcome.best_is_linked ? "checkpoints/best" : "its checkpoint was taken away");
+                     100 * best.accuracy, outcome.best_is_linked ? "checkpoints/best" : "its checkpoint was removed");
 }
 
 /// Whether the terminal shows escape sequences as text.
@@ -225,7 +224,7 @@ void TrainingDisplay::on_trial(const std::string& strategy, size_t number, size_
 }
 
 void TrainingDisplay::on_choice(const train::StrategyChoice& choice) {
-  say(fmt::format("strategy: auto is {}{}, of {}; summary.json says why", choice.strategy,
+  say(fmt::format("strategy: auto has chosen {}{} from {}; summary.json says why", choice.strategy,
                   choice.split == "auto" ? " with split: auto" : "",
                   counted(static_cast<int64_t>(choice.trials.size()), "candidate")));
 }
@@ -270,7 +269,7 @@ void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
 }
 
 void TrainingDisplay::on_reduced_rate(double rate) {
-  if (!options_.only_progress) say(fmt::format("validation gets no better: learning rate reduced to {:.4g}", rate));
+  if (!options_.only_progress) say(fmt::format("validation no longer improves: learning rate reduced to {:.4g}", rate));
 }
 
 void TrainingDisplay::on_warning(const std::string& text) {

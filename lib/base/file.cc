@@ -134,7 +134,8 @@ std::string read_file(const std::filesystem::path& path, size_t limit_bytes) {
     if (got == 0) return text;
     text.append(block, static_cast<size_t>(got));
     if (text.size() > limit_bytes)
-      throw Error(ExitCode::bad_data, fmt::format("{}: expected at most {} bytes", path.string(), limit_bytes));
+      throw Error(ExitCode::bad_data,
+                  fmt::format("{}: expected at most {} bytes, got more", path.string(), limit_bytes));
   }
 }
 

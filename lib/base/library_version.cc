@@ -12,12 +12,13 @@ std::string LibraryVersion::text() const {
 
 void LibraryVersion::require_fit() const {
   if (loaded_major == built_major) return;
-  throw Error(
-      ExitCode::device,
-      Mistake{.where = name,
-              .expected = fmt::format("this program was built with version {}.{}", built_major, built_minor),
-              .got = fmt::format("version {}.{} was loaded", loaded_major, loaded_minor),
-              .advice = fmt::format("put a version {} before it on LD_LIBRARY_PATH, or build again", built_major)});
+  throw Error(ExitCode::device,
+              Mistake{.where = name,
+                      .expected = fmt::format("expected version {}.{}, which this program was built with", built_major,
+                                              built_minor),
+                      .got = fmt::format("version {}.{} at run time", loaded_major, loaded_minor),
+                      .advice = fmt::format("put a version {} before it on LD_LIBRARY_PATH, or build dptrain again",
+                                            built_major)});
 }
 
 }  // namespace dptrain

@@ -63,7 +63,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
 
 std::string suggestion(std::string_view name, std::span<const std::string> candidates) {
   if (const auto near = nearest_name(name, candidates); !near.empty()) return fmt::format("did you mean '{}'?", near);
-  return fmt::format("known are: {}", fmt::join(candidates, ", "));
+  return fmt::format("choose one of: {}", fmt::join(candidates, ", "));
 }
 
 }  // namespace dptrain

@@ -17,7 +17,7 @@ int edit_distance(std::string_view a, std::string_view b);
 ///   - a candidate that `name` abbreviates: "lr" for "learning_rate".
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
-/// Advice for a wrong name: "did you mean 'batch_size'?", or "known are: a, b, c" if no name is near.
+/// Advice for a wrong name: "did you mean 'batch_size'?", or "choose one of: a, b, c" if no name is near.
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace dptrain

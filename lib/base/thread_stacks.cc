@@ -117,7 +117,7 @@ const char* state_words(char state) {
     case 'S': return "sleeping";
     case 'D': return "waiting for a device or disk";
     case 'T': return "stopped";
-    case 't': return "stopped by who traces it";
+    case 't': return "stopped by its tracer";
     default: return "in an unknown state";
   }
 }

@@ -123,8 +123,8 @@ std::optional<std::string> sizes_disagree(std::span<const CommCall> calls, std::
     total += parts.back();
   }
   if (total == whole.elements) return std::nullopt;
-  return fmt::format("rank {} called {} as {} with {}[{}] for all parts, which are {}", root, describe(calls[root]), as,
-                     dtype_name(whole.dtype), whole.elements, fmt::join(parts, " + "));
+  return fmt::format("rank {} called {} as {} with {}[{}] for all parts, but the parts have {} elements", root,
+                     describe(calls[root]), as, dtype_name(whole.dtype), whole.elements, fmt::join(parts, " + "));
 }
 
 std::vector<TreeSum> sums_of(std::span<const CommCall> calls) {

@@ -64,8 +64,8 @@ std::string describe(const CommCall& call);
 bool calls_agree(const CommCall& a, const CommCall& b);
 
 /// Describes what is wrong with calls that agree in pairs: the sizes of a gather or scatter don't add up to the root's
-/// buffer. Example: "rank 0 called gather f32[3] to root 0 as collective #2 with f32[10], the ranks' parts are 3 + 6".
-/// `calls` are those of rank 0, 1...
+/// buffer. Example: "rank 0 called gather f32[3] to root 0 as collective #2 with f32[10] for all parts, but the parts
+/// have 3 + 6 elements". `calls` are those of rank 0, 1...
 std::optional<std::string> sizes_disagree(std::span<const CommCall> calls, std::string_view as);
 
 /// Expresses the whole operation as sums and copies between the ranks' buffers. `calls` are those of rank 0, 1..., or

@@ -140,8 +140,8 @@ JobFailure GroupExchange::disagreement(const ThreadGroup::Operation& operation, 
     called = (call.kind == CommKind::send ? "receive " : "send ") + called;
   }
   return {.code = ExitCode::ranks_disagree,
-          .sentence = fmt::format("rank {} called {} as {}, rank {} {}", operation.rank_of(0), describe(call),
-                                  operation.name(), rank, called)};
+          .sentence = fmt::format("rank {} called {} as {}, but rank {} called {}", operation.rank_of(0),
+                                  describe(call), operation.name(), rank, called)};
 }
 
 JobFailure GroupExchange::overdue(const ThreadGroup::Operation& operation, const std::vector<int>& processes) const {

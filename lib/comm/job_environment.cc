@@ -89,9 +89,9 @@ double join_timeout_s() {
   const double seconds = std::strtod(text, &end);
   if (*end == '\0' && seconds >= 1 && seconds <= kMost) return seconds;
   throw Error(ExitCode::usage, Mistake{.where = "DPTRAIN_JOIN_TIMEOUT",
-                                       .expected = fmt::format("expected seconds, from 1 to {}", kMost),
+                                       .expected = fmt::format("expected a number of seconds from 1 to {}", kMost),
                                        .got = fmt::format("'{}'", text),
-                                       .advice = "set it to a number, say 600, or unset it"});
+                                       .advice = "set it to a number such as 600, or unset it"});
 }
 
 void tell_launcher_of_exit(int code, std::string_view sentence) {

@@ -6,7 +6,7 @@ namespace dptrain {
 
 std::string describe_progress(JobPhase phase, int64_t step) {
   switch (phase) {
-    case JobPhase::loading: return fmt::format("loading the batch of step {}", step + 1);
+    case JobPhase::loading: return fmt::format("while loading the batch of step {}", step + 1);
     case JobPhase::step: return fmt::format("in step {}", step);
     case JobPhase::evaluation: return fmt::format("in the evaluation after step {}", step);
     case JobPhase::checkpoint: return fmt::format("in the checkpoint after step {}", step);

@@ -22,7 +22,7 @@ struct JobProgress {
   std::atomic<double> timeout_s = 0;
 };
 
-/// Describes the progress: "in step 37", "loading the batch of step 38", "in the evaluation after step 938".
+/// Describes the progress: "in step 37", "while loading the batch of step 38", "in the evaluation after step 938".
 std::string describe_progress(JobPhase phase, int64_t step);
 
 }  // namespace dptrain

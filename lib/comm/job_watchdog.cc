@@ -88,7 +88,7 @@ void JobWatchdog::finish(double timeout_s) {
   if (exchange_.has_failed()) throw JobError(exchange_.settled_failure());
   if (!missing.empty())
     throw Error(ExitCode::peer_lost,
-                fmt::format("{} did not come to the end of the job within {} s", fmt::join(missing, ", "), timeout_s));
+                fmt::format("{} did not reach the end of the job within {} s", fmt::join(missing, ", "), timeout_s));
   join();
 }
 

@@ -30,7 +30,7 @@ JobFailure JobWatchdog::failure_of(const Peer& peer, const std::string& what) co
                      .detected_s = seconds_since(heard_at(peer))};
   if (last.number == 0) return failure;
   failure.step = last.step;
-  failure.sentence += "; it was last heard of " + describe_progress(last.phase, last.step);
+  failure.sentence += "; it was last heard from " + describe_progress(last.phase, last.step);
   return failure;
 }
 
@@ -47,7 +47,7 @@ std::optional<JobFailure> JobWatchdog::find_lost(std::set<int>& gone) {
   // that, but MPI may not deliver it any more.
   if (first != nullptr && away_from_ < *first->ended_at && *first->ended_at <= away_until_)
     return JobFailure{
-        .sentence = fmt::format("{} was silent for {:.1f} s; it was last heard of {}", hooks_.name(process_), away_s_,
+        .sentence = fmt::format("{} was silent for {:.1f} s; it was last heard from {}", hooks_.name(process_), away_s_,
                                 describe_progress(progress_.phase, progress_.step)),
         .process = process_,
         .step = progress_.step,
@@ -83,7 +83,7 @@ std::optional<JobFailure> JobWatchdog::find_silent(std::set<int>& gone) {
 
 JobFailure JobWatchdog::stuck(const std::string& who, double still_s, const std::string& where) const {
   return {
-      .sentence = fmt::format("{}{} made no progress for {:.1f} s, {}; where that takes longer, set a larger timeout_s",
+      .sentence = fmt::format("{}{} made no progress for {:.1f} s, {}; if this may take longer, set a larger timeout_s",
                               who.empty() ? "" : who + " of ", hooks_.name(process_), still_s, where),
       .detected_s = still_s};
 }

@@ -125,13 +125,13 @@ std::string JoinMarks::missing() const {
   if (there.empty()) return {};
   if (here_ < processes_) {
     const std::string hosts = variable(std::array{"DPTRAIN_HOSTS", "SLURM_STEP_NODELIST"});
-    return fmt::format(": on host {} {} of {} {} there{}", host_name(), there.size(), here_, here_ == 1 ? "is" : "are",
-                       hosts.empty() ? "" : "; the hosts of the job are " + hosts);
+    return fmt::format(": on host {}, {} of {} {} present{}", host_name(), there.size(), here_,
+                       here_ == 1 ? "is" : "are", hosts.empty() ? "" : "; the hosts of the job are " + hosts);
   }
   std::vector<int> missing;
   for (int process = 0; process < processes_; ++process)
     if (!there.contains(process)) missing.push_back(process);
-  if (missing.empty()) return fmt::format(": all {} are there, and MPI has not connected them", processes_);
+  if (missing.empty()) return fmt::format(": all {} are present, but MPI has not connected them", processes_);
   return fmt::format(": {} missing", named(missing));
 }
 

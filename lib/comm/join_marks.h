@@ -27,8 +27,8 @@ class JoinMarks {
   /// Notes that this process has joined, or is about to end by itself. From then on its end is no death.
   void release() const;
 
-  /// What is known of the missing processes: ": process 2 is missing", or for several hosts ": on host a 2 of 2 are
-  /// there; the hosts of the job are a, b". Empty if nothing is known.
+  /// What is known of the missing processes: ": process 2 is missing", or for several hosts ": on host a, 2 of 2 are
+  /// present; the hosts of the job are a, b". Empty if nothing is known.
   std::string missing() const;
   /// Whether this process records the failure. This is process 0 of the job. On a host without it, or if it is missing
   /// or has died, the first process present does.

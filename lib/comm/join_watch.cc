@@ -57,8 +57,8 @@ std::optional<JoinFailure> JoinWatch::find_failure() {
   if (auto loss = find_loss()) return loss;
   if (seconds_since(begun_) < options_.timeout_s) return std::nullopt;
   return JoinFailure{
-      .sentence = fmt::format("the processes of the job did not all join within {} s{}; see what the launcher says of "
-                              "the others, or set DPTRAIN_JOIN_TIMEOUT to more seconds",
+      .sentence = fmt::format("the processes of the job did not all join within {} s{}; see what the launcher says "
+                              "about the others, or set DPTRAIN_JOIN_TIMEOUT to more seconds",
                               options_.timeout_s, marks_.missing()),
       .pid = ::getpid(),
       .detected_s = options_.timeout_s};
@@ -107,7 +107,7 @@ std::optional<JoinFailure> JoinWatch::find_early_loss() {
   }
   if (!siblings_.lacks_some(*marked)) return std::nullopt;
   loss.sentence =
-      fmt::format("of the {} processes on host {} one has died {}", launched_processes_here(), host_name(), kWhen);
+      fmt::format("one of the {} processes on host {} has died {}", launched_processes_here(), host_name(), kWhen);
   return loss;
 }
 

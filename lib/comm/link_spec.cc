@@ -35,8 +35,8 @@ std::optional<std::pair<DeviceId, DeviceId>> pair_of(ConfigReader& pairs, const 
     for (size_t j = 0; j < devices.size(); ++j)
       if (i != j && key == devices[i].name() + "-" + devices[j].name()) return ordered(devices[i], devices[j]);
   if (devices.empty()) {
-    pairs.mistake(key, "expected no pairs, as devices that are only counted have no names", fmt::format("'{}'", key),
-                  "leave out the pairs, or list the devices, cpu:0-3 say");
+    pairs.mistake(key, "expected no pairs, because devices that are given as a count have no names",
+                  fmt::format("'{}'", key), "leave out the pairs, or list the devices, for example cpu:0-3");
     return std::nullopt;
   }
   pairs.mistake(key, "expected two devices of the list", fmt::format("'{}'", key),
@@ -64,7 +64,7 @@ std::optional<LinkSpec> read_links(ConfigReader& config, const std::vector<Devic
               for (const std::string& key : pairs.written_keys()) {
                 const auto pair = pairs.describing() ? std::nullopt : pair_of(pairs, key, devices);
                 if (pair && links.pairs.contains(*pair))
-                  pairs.mistake(key, "expected a link once", "the same two devices again", "leave out one of them");
+                  pairs.mistake(key, "expected each link once", "the same two devices again", "leave out one of them");
                 pairs.section(
                     key,
                     [&](ConfigReader& speed) {

@@ -88,7 +88,7 @@ class Meeting {
   template <class Condition>
   void wait(std::unique_lock<std::mutex>& lock, const Condition& condition) {
     if (!changed_.wait_until(lock, deadline_in(kDeadline_s), condition))
-      throw Error(ExitCode::peer_lost, fmt::format("a planned rank did not come within {} s", kDeadline_s));
+      throw Error(ExitCode::peer_lost, fmt::format("a planned rank did not arrive within {} s", kDeadline_s));
   }
 
   /// Long enough, since ranks compute nothing before they meet.

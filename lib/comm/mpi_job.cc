@@ -104,8 +104,9 @@ class MpiJob final : public Job {
       return made != 0;
     };
     if (!wait_until(is_made, deadline_in(options_.join.timeout_s)))
-      throw Error(ExitCode::peer_lost, fmt::format("the {} processes of the job did not make a wire within {} s",
-                                                   processes(), options_.join.timeout_s));
+      throw Error(ExitCode::peer_lost,
+                  fmt::format("the {} processes of the job did not create a communicator of MPI within {} s",
+                              processes(), options_.join.timeout_s));
     check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), ExitCode::peer_lost, "MPI_Comm_set_errhandler");
     return make_mpi_wire({.comm = comm,
                           .processes = all_,
@@ -122,7 +123,7 @@ class MpiJob final : public Job {
     // failure any more.
     const ExitTimer timer(
         std::max(1.0, seconds_between(Clock::now(), deadline)), ExitCode::ok,
-        fmt::format("MPI_Finalize did not end within {} s; all work of the job was done by then", timeout_s));
+        fmt::format("MPI_Finalize did not return within {} s; all work of the job was done by then", timeout_s));
     check(MPI_Finalize(), ExitCode::peer_lost, "MPI_Finalize");
   }
 
@@ -147,13 +148,13 @@ class MpiJob final : public Job {
     constexpr int kTag = 0;
     if (process_ == 0) {
       for (int other = 1; other < processes(); ++other) messages.push_back(end_->start_receive({}, other, kTag));
-      wait_for_all("did not come to the end of the job");
+      wait_for_all("did not reach the end of the job");
       for (int other = 1; other < processes(); ++other) messages.push_back(end_->start_send({}, other, kTag));
       wait_for_all("did not hear of the end of the job");
     } else {
       messages.push_back(end_->start_send({}, 0, kTag));
       messages.push_back(end_->start_receive({}, 0, kTag));
-      wait_for_all("did not say that all processes came to the end of the job");
+      wait_for_all("did not report that all processes had reached the end of the job");
     }
   }
 
@@ -198,8 +199,8 @@ std::unique_ptr<Job> join_mpi_job(const MpiJobOptions& options) {
     check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), ExitCode::job_not_formed, "MPI_Comm_set_errhandler");
   if (provided < MPI_THREAD_MULTIPLE)
     throw Error(ExitCode::job_not_formed,
-                "this MPI lets only one thread call it; dptrain needs one with MPI_THREAD_MULTIPLE, as Open MPI is by "
-                "default");
+                "this MPI lets only one thread call it; dptrain needs an MPI that offers MPI_THREAD_MULTIPLE, as Open "
+                "MPI does by default");
   return std::make_unique<MpiJob>(options);
 }
 

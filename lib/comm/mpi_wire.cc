@@ -122,7 +122,7 @@ class MpiMessage final : public WireMessage {
           Mistake{.where = fmt::format("a message with tag {} from {}", transfer_.tag, peer),
                   .expected = fmt::format("expected {} bytes at most", transfer_.bytes),
                   .got = "more",
-                  .advice = "the processes don't do the same; start all of them with the same program and config"});
+                  .advice = "the processes do different things; start all of them with the same program and config"});
     throw LostMessage(fmt::format("MPI could not carry {} bytes with tag {} {} {}: {}", transfer_.bytes, transfer_.tag,
                                   transfer_.sends ? "to" : "from", peer, mpi_error_text(result)));
   }

@@ -86,7 +86,7 @@ NcclGroup::~NcclGroup() {
   watch_.reset();
   // After a failure, other processes may not know of it yet and don't end their communicators.
   if (std::uncaught_exceptions() > 0 || (options_.exchange != nullptr && options_.exchange->has_failed()))
-    abort("the training has failed", ExitCode::peer_lost);
+    abort("the run has failed", ExitCode::peer_lost);
   // By now the recorded work of aborted communicators is gone. The last calls to end them may have waited for it, and
   // must end before the process does.
   if (cause_.empty())
@@ -142,7 +142,7 @@ void NcclGroup::finish(int place, const char* what) {
   while ((state = state_of(place)) == ncclInProgress) {
     if (options_.exchange != nullptr && options_.exchange->has_failed()) throw_failure();
     if (seconds_since(begun) > options_.timeout_s)
-      throw Error(ExitCode::peer_lost, fmt::format("NCCL: {} took over {} s", what, options_.timeout_s));
+      throw Error(ExitCode::peer_lost, fmt::format("NCCL: {} took more than {} s", what, options_.timeout_s));
     std::this_thread::yield();
   }
   if (state != ncclSuccess) throw_error(state, what);

@@ -96,7 +96,7 @@ void NcclWatch::look_at(int place) {
   if (own.error_since && seconds_since(*own.error_since) > kRootCause_s) {
     fail(fmt::format("{}: NCCL says: {}", own.name, error));
   } else if (is_overdue) {
-    fail(fmt::format("{} waited over {:g} s for GPUs of other processes, in what NCCL adds up or copies", own.name,
+    fail(fmt::format("{} waited over {:g} s for GPUs of other processes in a sum or copy of NCCL", own.name,
                      options_.timeout_s));
   }
 }

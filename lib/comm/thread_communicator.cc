@@ -131,7 +131,8 @@ class ThreadCommunicator final : public CallCommunicator {
     const std::vector<CommCall> calls = calls_of_all(call);
     for (int r = 1; r < size(); ++r)
       if (!calls_agree(calls[0], calls[r]))
-        disagree(fmt::format("rank {} called {} as {}, rank 0 {}", r, describe(calls[r]), name, describe(calls[0])));
+        disagree(fmt::format("rank {} called {} as {}, but rank 0 called {}", r, describe(calls[r]), name,
+                             describe(calls[0])));
     if (const auto why = sizes_disagree(calls, name)) disagree(*why);
     const bool gathers = call.kind == CommKind::gather;
     if (rank_ != call.other) {

@@ -54,7 +54,7 @@ void ThreadGroup::Operation::leave(int rank) {
 std::optional<std::string> ThreadGroup::Operation::disagreement(int rank, const CommCall& call) const {
   for (int s = 0; s < static_cast<int>(calls_.size()); ++s) {
     if (!calls_[s] || calls_agree(*calls_[s], call)) continue;
-    return fmt::format("rank {} called {} as {}, rank {} {}", rank, describe(call), name(), rank_of(s),
+    return fmt::format("rank {} called {} as {}, but rank {} called {}", rank, describe(call), name(), rank_of(s),
                        describe(*calls_[s]));
   }
   return std::nullopt;

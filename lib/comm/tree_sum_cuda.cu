@@ -106,8 +106,7 @@ void run_tree_sum(CudaDevice& device, const TreeSum& sum, int64_t begin, int64_t
   if (begin >= end) return;
   if (sum.is_copy()) return copy(device, sum, begin, end);
   if (std::max(sum.inputs.size(), sum.outputs.size()) > kMaxCudaTreeInputs)
-    throw Error(ExitCode::device,
-                device.name() + ": sums of at most 64 ranks are computed on GPUs; list fewer devices");
+    throw Error(ExitCode::device, device.name() + ": a GPU adds up the values of at most 64 ranks; list fewer devices");
   Places places{};
   places.input_count = static_cast<int>(sum.inputs.size());
   places.output_count = static_cast<int>(sum.outputs.size());

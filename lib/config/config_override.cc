@@ -47,7 +47,7 @@ std::vector<Step> steps_of(std::string_view way, const std::string& source) {
     }
     if (end == way.size()) return steps;
     if (way[end] != '.')
-      refuse(source, "expected a number from 0 in brackets, and a dot or the '=' behind them",
+      refuse(source, "expected a number from 0 in brackets, followed by a dot or '='",
              "'" + cut(std::string(way)) + "'", fmt::format("write for instance {} 'model.layers[0]=relu'", source));
   }
 }
@@ -111,7 +111,7 @@ void Descent::become_map(const std::string& key, bool holds_list) {
   const bool is_list = node_->kind == Kind::list, is_shorthand = place_ == Place::behind_name;
   if (is_list && !is_shorthand) {
     const bool is_number = key.find_first_not_of("0123456789") == std::string::npos;
-    refuse(where_, "expected a mapping or a name on the way to this key", got_words(*node_),
+    refuse(where_, "expected a mapping or a name above this key", got_words(*node_),
            fmt::format("write {}[{}] for one of its items", path_, is_number ? key : "0"));
   }
   if (node_->kind == Kind::scalar && place_ == Place::item && node_->scalar != key)

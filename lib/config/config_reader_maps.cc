@@ -94,7 +94,7 @@ std::optional<std::string> ConfigReader::chosen_name(const ReadKey& record, std:
   }
   pass_.note(mapping_, node.origin,
              {place(node.origin, dotted), "expected " + expected_words(record.shape),
-              "a mapping without name: " + got_words(node), advice});
+              "a mapping without the key 'name': " + got_words(node), advice});
   return std::nullopt;
 }
 

@@ -62,13 +62,13 @@ void ConfigReader::misread_item(const ReadKey& record, size_t index, const Confi
   const std::string where = place(item.origin, fmt::format("{}[{}]", mapping_.dotted(record.key), index));
   if (const std::string meant = meant_item(item, record.shape); !meant.empty())
     pass_.note(mapping_, item.origin,
-               {where, "expected a name alone or in front of its options", got_words(item), "write " + meant});
+               {where, "expected a name, alone or followed by its options", got_words(item), "write " + meant});
   else if (const std::string name = chosen_item(item).name; !name.empty())
     pass_.note(mapping_, item.origin, {where, "expected a known name", "'" + name + "'", suggestion(name, names)});
   else
     pass_.note(mapping_, item.origin,
-               {where, "expected a name alone or in front of its options", got_words(item),
-                fmt::format("known are: {}", fmt::join(names, ", "))});
+               {where, "expected a name, alone or followed by its options", got_words(item),
+                fmt::format("choose one of: {}", fmt::join(names, ", "))});
 }
 
 const ConfigNode* ConfigReader::options_of(const ConfigChoice& choice, const ConfigNode& written,

@@ -24,10 +24,10 @@ std::string json_words(const std::exception& damage) {
   constexpr int kKeyNotFound = 403;  // an error id of nlohmann::json
   const std::string_view said = damage.what();
   if (dynamic_cast<const json::parse_error*>(&damage) != nullptr)
-    return fmt::format("no JSON at {}", between(said, "parse error at ", ":"));
+    return fmt::format("invalid JSON at {}", between(said, "parse error at ", ":"));
   if (const auto* other = dynamic_cast<const json::exception*>(&damage); other != nullptr && other->id == kKeyNotFound)
     return fmt::format("no key {}", between(said, "key ", " not found"));
-  return "a value of another type";
+  return "a value of the wrong type";
 }
 
 }  // namespace dptrain

@@ -148,7 +148,7 @@ std::string expected_words(const KeyShape& shape) {
       case KeyKind::one_of: return fmt::format("one of {}", fmt::join(shape.names, ", "));
       case KeyKind::integers: return integer_words(shape.integer) + ", or a list of them";
       case KeyKind::numbers: return number_words(shape.number) + ", or a list of them";
-      case KeyKind::texts: return "a list of texts, or one with commas";
+      case KeyKind::texts: return "a list of texts, or one text with commas";
       case KeyKind::named: return fmt::format("one of {}, or a mapping with such a name", fmt::join(shape.names, ", "));
       case KeyKind::section: return "a mapping";
       case KeyKind::sections: return "a list of mappings";
@@ -200,7 +200,7 @@ std::string advice(const KeyShape& shape, const ConfigNode& node, const ConfigOr
   // A number out of range is replaced by another number in its place. For any other item the whole list is shown.
   const bool is_number = (shape.kind == KeyKind::integers || shape.kind == KeyKind::numbers) && !value.starts_with('[');
   const std::string named = dotted.ends_with(']') && !is_number ? dotted.substr(0, dotted.rfind('[')) : dotted;
-  return (only_quoted ? "leave out the quotes, " : "write for instance ") + assignment(origin, named, value);
+  return (only_quoted ? "leave out the quotes: write " : "write for instance ") + assignment(origin, named, value);
 }
 
 std::string assignment(const ConfigOrigin& origin, const std::string& dotted, std::string_view value) {

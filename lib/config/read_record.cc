@@ -18,7 +18,7 @@ std::string advice_of(const std::string& key, const std::vector<std::string>& kn
   const size_t colon = key.find(':');
   if (colon == std::string::npos || std::ranges::find(known, key.substr(0, colon)) == known.end())
     return suggestion(key, known);
-  return fmt::format("write {}: {}, with a space behind the colon", key.substr(0, colon), key.substr(colon + 1));
+  return fmt::format("write {}: {}, with a space after the colon", key.substr(0, colon), key.substr(colon + 1));
 }
 
 /// Where in the mappings below `mapping` the key is known: "optimizer.momentum"; "" if it isn't.
@@ -92,7 +92,7 @@ void ReadPass::note_repeated_keys(const ConfigNode& node, const std::string& pat
 void ReadPass::note_unknown_keys(const ReadMapping& mapping) {
   std::vector<std::string> known;
   const auto advice_for = [&](const std::string& key, const ConfigNode& value) {
-    if (known.empty()) return std::string("nothing may stand here");
+    if (known.empty()) return std::string("no key is allowed here");
     // The options are under the name that they belong to: `strategy: {ddp: {overlap: false}}`.
     const bool is_name = known.front() == "name" && mapping.keys.front().shown == yaml_text(key);
     if (!is_name || value.kind != ConfigNode::Kind::map) {

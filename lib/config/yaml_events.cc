@@ -143,7 +143,7 @@ class TreeBuilder : public YAML::EventHandler {
         ++i;
       }
     }
-    input_.refuse(mark, fmt::format("expected a text that ends with {}", quote), "none of them to the end",
+    input_.refuse(mark, fmt::format("expected a text that ends with {}", quote), "no such quote up to the end",
                   "close the quote");
   }
 
@@ -229,7 +229,7 @@ YAML::Mark mark_of(std::string_view text, size_t position) {
   const bool has_tab = indentation.find('\t') != std::string_view::npos;
   input.refuse(mark, "expected valid YAML", fmt::format("a mistake in the syntax ({})", message),
                has_tab ? "indent with spaces instead of tabs"
-                       : "check indentation, brackets, quotes and the space behind each colon, here and above");
+                       : "check indentation, brackets, quotes and the space after each colon, here and above");
 }
 
 ConfigNode parse(YamlInput input) {
@@ -258,7 +258,7 @@ ConfigNode parse(YamlInput input) {
   }
   // If yaml-cpp complained above, it was about an end that the text doesn't have.
   if (feed.ended_early())
-    input.refuse(YAML::Mark(), "expected no value over 64 KiB", "a longer one, or brackets that are not closed",
+    input.refuse(YAML::Mark(), "expected no value over 64 KiB", "a longer value, or brackets that are not closed",
                  "check brackets and quotes");
   if (!has_document && input.is_file())
     input.refuse(YAML::Mark(), "expected keys with values", "an empty file",

@@ -85,7 +85,7 @@ ops::Augmentations read_augmentations(ConfigReader& config, const DatasetSpec& d
     const Augmentation augmentation = row.read(options);
     const std::span so_far(augmentations.list.data(), augmentations.count);
     if (std::ranges::find(so_far, augmentation.kind, &Augmentation::kind) != so_far.end())
-      config.mistake("augment", "expected each augmentation once", fmt::format("{} again", row.name),
+      config.mistake("augment", "expected each augmentation at most once", fmt::format("{} twice", row.name),
                      "leave one of them out");
     else
       augmentations.list[augmentations.count++] = augmentation;

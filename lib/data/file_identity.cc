@@ -26,7 +26,8 @@ FileIdentity identity_of(int descriptor, const std::filesystem::path& path) {
   ::clock_gettime(CLOCK_REALTIME, &now);
   struct stat found {};
   if (::fstat(descriptor, &found) != 0)
-    throw Error(ExitCode::io, fmt::format("{}: could not look at: {}", path.string(), std::strerror(errno)));
+    throw Error(ExitCode::io,
+                fmt::format("{}: could not get the file's status: {}", path.string(), std::strerror(errno)));
   std::error_code unreadable;
   const std::filesystem::path whole = std::filesystem::canonical(path, unreadable);
   FileIdentity identity{.path = unreadable ? path : whole,

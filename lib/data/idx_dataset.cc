@@ -37,7 +37,7 @@ void check_labels(const std::filesystem::path& path, const std::vector<uint8_t>&
       throw Error(ExitCode::bad_data, Mistake{.where = fmt::format("{}: label {}", path.string(), i),
                                               .expected = fmt::format("expected 0 to {}", classes - 1),
                                               .got = fmt::format("{}", labels[i]),
-                                              .advice = "give the data set as many classes as its labels are of"});
+                                              .advice = "set the data set's classes to more than its largest label"});
   }
 }
 

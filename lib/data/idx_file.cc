@@ -62,8 +62,8 @@ class IdxReader {
     if (!is_gzip()) check_body(field, bytes);
     if (bytes > file_.most_bytes() - header_bytes_)
       refuse(field, fmt::format("expected {} bytes, as the header says", bytes),
-             fmt::format("at most {}, all that a gzip file of {} bytes can hold", file_.most_bytes() - header_bytes_,
-                         file_.packed_bytes()),
+             fmt::format("at most {}, the most that a gzip file of {} bytes can hold",
+                         file_.most_bytes() - header_bytes_, file_.packed_bytes()),
              kGetFileAgain);
     std::vector<uint8_t> values;
     values.reserve(static_cast<size_t>(bytes));

@@ -38,7 +38,8 @@ std::vector<fs::path> files_of_class(const fs::path& folder) {
   for (const fs::path& entry : entries_of(folder)) {
     std::error_code unreadable;
     if (fs::is_directory(entry, unreadable) && !entry.filename().string().starts_with('.'))
-      refuse(entry, "expected all images of a class in its one folder", "a folder below it", "put them together");
+      refuse(entry, "expected all images of a class directly in its folder", "a subfolder",
+             "move its images into the folder of the class");
   }
   return files;
 }
@@ -63,13 +64,14 @@ std::vector<std::string> class_names_of(const fs::path& folder, const std::strin
     if (name.starts_with('.')) continue;
     if (!fs::is_directory(entry, unreadable)) {
       if (has_picture_name(entry))
-        refuse(entry, "expected images in the folder of their class", "one beside it", kLayout);
+        refuse(entry, "expected each image in the folder of its class", "one outside the folders of the classes",
+               kLayout);
       continue;
     }
     if (has_control_character(name))
-      refuse(entry, "expected the name of a class that can be printed", "a control character in it", "rename it");
-    if (first_bad_byte(name))
-      refuse(entry, "expected the name of a class to be UTF-8", "another encoding", "rename it");
+      refuse(entry, "expected a class name that can be printed", "a name with a control character",
+             "rename the folder");
+    if (first_bad_byte(name)) refuse(entry, "expected a class name in UTF-8", "another encoding", "rename the folder");
     names.push_back(std::move(name));
   }
   if (names.empty())
@@ -96,8 +98,8 @@ LabelledFiles files_in_turn(const fs::path& folder, const std::vector<std::strin
   for (const std::string& name : present) {
     const auto found = std::ranges::lower_bound(classes, name);
     if (found == classes.end() || *found != name)
-      refuse(folder / name, "expected the name of a class to learn, as those of the training images", name,
-             "give it images to learn from, or take it away");
+      refuse(folder / name, "expected a class that also has training images", name,
+             "add training images of this class, or remove the folder");
     numbers.push_back(static_cast<int32_t>(found - classes.begin()));
     of_classes.push_back(files_of_class(folder / name));
     most = std::max(most, of_classes.back().size());
@@ -124,9 +126,9 @@ void check_fits_memory(const fs::path& dir, int64_t samples, const Shape& shape)
   if (bytes <= free) return;
   throw Error(ExitCode::device,
               Mistake{.where = dir.string(),
-                      .expected = fmt::format("expected images that fit the {} bytes of memory that are free", free),
+                      .expected = fmt::format("expected images that fit into the {} bytes of free memory", free),
                       .got = fmt::format("{} images of {}, {} bytes", samples, shape.text(), bytes),
-                      .advice = "have them scaled to a smaller size, or take fewer of them with limit"});
+                      .advice = "scale the images down with size, or use fewer of them with limit"});
 }
 
 PictureForm form_of(const ImageFolder& folder, const fs::path& first) {

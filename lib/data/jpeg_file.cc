@@ -51,8 +51,8 @@ class JpegReader {
     check_picture_side(path_, "height", jpeg_.image_height);
     if (jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK)
       throw Error(ExitCode::bad_data, Mistake{.where = path_.string(),
-                                              .expected = "expected an image in gray or in red, green and blue",
-                                              .got = "one in the colors of printers (CMYK)",
+                                              .expected = "expected a grayscale or RGB image",
+                                              .got = "a CMYK image, which has the colors of a printer",
                                               .advice = "convert it to RGB"});
     const bool is_gray = jpeg_.jpeg_color_space == JCS_GRAYSCALE;
     jpeg_.out_color_space = is_gray ? JCS_GRAYSCALE : JCS_RGB;
@@ -81,7 +81,7 @@ class JpegReader {
       const int code = errors_.msg_code;
       if (code == JERR_SOF_UNSUPPORTED || code == JERR_BAD_PRECISION || code == JERR_CONVERSION_NOTIMPL)
         throw Error(ExitCode::bad_data, Mistake{.where = path_.string(),
-                                                .expected = "expected a JPEG image as photographs are",
+                                                .expected = "expected a JPEG image of a common kind",
                                                 .got = message_.data(),
                                                 .advice = "convert it to PNG"});
       throw Error(ExitCode::bad_data, Mistake{.where = path_.string(),

@@ -36,17 +36,17 @@ std::string digest(const TextLines& lines) {
   throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
                                           .expected = std::move(expected),
                                           .got = std::move(got),
-                                          .advice = "delete the file, and it is made again"});
+                                          .advice = "delete the file, and dptrain makes it again"});
 }
 
 Tokenizer load(const std::filesystem::path& path, int64_t pieces) {
   const std::string file = read_file(path);
   const size_t header = kHeader.size() + kChecksumDigits + 1;
   if (file.size() < header || !file.starts_with(kHeader) || file[header - 1] != '\n')
-    refuse(path, "expected a vocabulary that dptrain keeps", fmt::format("{} bytes of something else", file.size()));
+    refuse(path, "expected a vocabulary file of dptrain", fmt::format("{} bytes of something else", file.size()));
   const std::string_view model = std::string_view(file).substr(header);
   if (sha256_of(model) != std::string_view(file).substr(kHeader.size(), kChecksumDigits))
-    refuse(path, "expected a vocabulary with the checksum that it begins with", "other bytes");
+    refuse(path, "expected a vocabulary that matches the checksum in its first line", "different bytes");
   std::optional<Tokenizer> tokenizer = Tokenizer::load(model);
   const int64_t found = tokenizer ? tokenizer->vocabulary_size() : 0;
   if (found != pieces)

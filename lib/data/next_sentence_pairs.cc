@@ -57,7 +57,7 @@ SentencePairs::SentencePairs(std::shared_ptr<const TokenizedLines> lines, const 
         Mistake{.where = "text",
                 .expected = fmt::format("expected at least {} lines, half of them for the test", 2 * kLeastLines),
                 .got = fmt::format("{}", count),
-                .advice = "give more text, a sentence or verse a line"});
+                .advice = "give more text, with one sentence or verse per line"});
   const auto test_lines = std::clamp(static_cast<int64_t>(options_.test_fraction * static_cast<double>(count)),
                                      kLeastLines, count - kLeastLines);
   const bool test = options_.split == DatasetSplit::test;

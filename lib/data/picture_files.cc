@@ -36,14 +36,14 @@ std::vector<fs::path> pictures_in(const fs::path& folder) {
     if (entry.is_directory(unreadable) || is_hidden(entry.path())) continue;
     if (has_picture_name(entry.path()) && !entry.is_regular_file(unreadable))
       throw Error(ExitCode::bad_data, Mistake{.where = entry.path().string(),
-                                              .expected = "expected a file that can be read",
-                                              .got = entry.is_symlink(unreadable) ? "a link to nothing" : "none",
-                                              .advice = "bring it back, or take it out of the folder"});
+                                              .expected = "expected a readable file",
+                                              .got = entry.is_symlink(unreadable) ? "a link to a missing file" : "none",
+                                              .advice = "restore the file, or remove it from the folder"});
     if (is_other_image(entry.path()))
       throw Error(ExitCode::bad_data, Mistake{.where = entry.path().string(),
                                               .expected = "expected images to be PNG or JPEG files",
                                               .got = entry.path().extension().string(),
-                                              .advice = "convert it to PNG, or take it out of the folder"});
+                                              .advice = "convert it to PNG, or remove it from the folder"});
     if (has_picture_name(entry.path())) files.push_back(entry.path());
   }
   return files;

@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 std::string advice_for(const Shape& found, const Shape& wanted) {
   if (found[1] != wanted[1] || found[2] != wanted[2])
-    return fmt::format("scale it to {} x {} pixels, which an image_folder with size does", wanted[2], wanted[1]);
+    return fmt::format("scale it to {} x {} pixels, or use an image_folder data set with size, which scales its images",
+                       wanted[2], wanted[1]);
   if (wanted[0] == 1) return "convert it to gray";
   return fmt::format("image files can't hold the {} channels of the data set", wanted[0]);
 }

@@ -13,7 +13,7 @@
 namespace dptrain {
 
 /// The advice for a file that isn't whole.
-inline constexpr const char* kGetFileAgain = "get the file again, it was damaged or only partly copied";
+inline constexpr const char* kGetFileAgain = "get the file again: it was damaged or only partly copied";
 
 /// The content of a file, read once from beginning to end. A file that begins with the bytes 1f 8b, whatever its name,
 /// is decompressed while it is read: one gzip member (RFC 1952) with nothing after it.

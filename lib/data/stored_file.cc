@@ -60,13 +60,14 @@ void StoredFile::read(int64_t offset, std::span<uint8_t> out) const {
     done += static_cast<size_t>(got);
   }
   struct stat now {};
-  if (::fstat(descriptor_, &now) != 0) io_failed(path_, "look at", errno);
+  if (::fstat(descriptor_, &now) != 0) io_failed(path_, "get the file's status", errno);
   const int64_t modified_ns = int64_t{now.st_mtim.tv_sec} * 1'000'000'000 + now.st_mtim.tv_nsec;
   if (done < out.size() || now.st_size != identity_.bytes || modified_ns != identity_.modified_ns)
-    throw Error(ExitCode::bad_data, Mistake{.where = path_.string(),
-                                            .expected = "expected the file to stay as it is while it is in use",
-                                            .got = "a change",
-                                            .advice = "put new data beside it and rename, and start again"});
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = path_.string(),
+                        .expected = "expected the file to stay unchanged while it is in use",
+                        .got = "a change",
+                        .advice = "write new data to another file, rename that file into place, and start again"});
   note_read(offset, offset + static_cast<int64_t>(done));
 }
 

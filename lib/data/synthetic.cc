@@ -103,9 +103,10 @@ DatasetSpec read_images(ConfigReader& config, uint64_t seed, int64_t samples, in
   const double bytes =
       needed_bytes(static_cast<double>(train.samples + test.samples), train.classes, train.image_shape);
   if (bytes > static_cast<double>(host_memory_bytes()))
-    config.mistake("samples",
-                   fmt::format("expected images that fit the {} bytes of this machine's memory", host_memory_bytes()),
-                   fmt::format("{:.0f} bytes", bytes), "ask for fewer samples or smaller images");
+    config.mistake(
+        "samples",
+        fmt::format("expected images that fit into the {} bytes of this machine's memory", host_memory_bytes()),
+        fmt::format("{:.0f} bytes", bytes), "ask for fewer samples or smaller images");
 
   DatasetSpec spec;
   spec.order = options.order;

@@ -62,9 +62,10 @@ DatasetSpec synthetic_text(ConfigReader& config, const DatasetRequest& request, 
   const double bytes = static_cast<double>(lines_for(train) + lines_for(test)) *
                        static_cast<double>(longest_line(request.text->sequence) * kBytesOfToken + kBytesOfLine);
   if (bytes > static_cast<double>(host_memory_bytes()))
-    config.mistake("samples",
-                   fmt::format("expected a text that fits the {} bytes of this machine's memory", host_memory_bytes()),
-                   fmt::format("{:.0f} bytes", bytes), "ask for fewer samples or a shorter sequence");
+    config.mistake(
+        "samples",
+        fmt::format("expected a text that fits into the {} bytes of this machine's memory", host_memory_bytes()),
+        fmt::format("{:.0f} bytes", bytes), "ask for fewer samples or a shorter sequence");
   spec.open = [full, seed = request.seed, text = *request.text, train, test] {
     const int64_t test_lines = lines_for(test), count = lines_for(train) + test_lines;
     const auto lines = std::make_shared<const TokenizedLines>(make_synthetic_text(

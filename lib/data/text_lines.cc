@@ -35,7 +35,7 @@ bool is_blank(std::string_view line) {
       Mistake{.where = where, .expected = std::move(expected), .got = std::move(got), .advice = std::move(advice)});
 }
 
-constexpr const char* kGiveLines = "give a file with a sentence or verse a line";
+constexpr const char* kGiveLines = "give a file with one sentence or verse per line";
 
 /// Far more than a sentence has: a file with longer lines isn't text in lines.
 constexpr size_t kMostLineBytes = size_t{1} << 20;
@@ -78,9 +78,10 @@ class LineSplitter {
       const size_t before = at;
       const std::optional<uint32_t> code = next_code_point(line, at);
       if (code && *code != 0) continue;
-      refuse("expected UTF-8 text",
-             fmt::format("the byte 0x{:02x} as number {} of the line", static_cast<uint8_t>(line[before]), before + 1),
-             "give a text file, and save it as UTF-8");
+      refuse(
+          "expected UTF-8 text",
+          fmt::format("the byte 0x{:02x} at position {} of the line", static_cast<uint8_t>(line[before]), before + 1),
+          "give a text file that is saved as UTF-8");
     }
   }
 
@@ -119,13 +120,13 @@ TextLines read_text_lines(std::span<const std::filesystem::path> files, int64_t 
     while (const size_t got = file.read(std::span(reinterpret_cast<uint8_t*>(piece.data()), piece.size()))) {
       left -= static_cast<int64_t>(got);
       if (left < 0)
-        refuse_at(path.string(), fmt::format("expected at most {} bytes of text in all files", limit_bytes), "more",
-                  "give a part of the text");
+        refuse_at(path.string(), fmt::format("expected at most {} bytes of text in all files together", limit_bytes),
+                  "more", "give only a part of the text");
       splitter.take(std::string_view(piece).substr(0, got));
     }
     splitter.finish_file();
     if (lines.count() == before)
-      refuse_at(path.string(), "expected lines of text", "none, or blank ones alone", kGiveLines);
+      refuse_at(path.string(), "expected lines of text", "none, or only blank ones", kGiveLines);
   }
   return lines;
 }

@@ -55,14 +55,14 @@ std::optional<int64_t> number_after(const std::string& message, const std::strin
   mistake.where = "vocabulary";
   mistake.got = fmt::format("{}", pieces);
   if (const auto most = number_after(message, "Please set it to a value <= ")) {
-    mistake.expected = fmt::format("expected at most {} pieces, all that this text has", *most);
+    mistake.expected = fmt::format("expected at most {} pieces, the most that this text gives", *most);
     mistake.advice = fmt::format("ask for {} or fewer, or give more text", *most);
   } else if (const auto least = number_after(message, fmt::format("{} vs ", pieces))) {
     mistake.expected = fmt::format("expected at least {} pieces, one for each character of this text", *least);
     mistake.advice = fmt::format("ask for {} or more", *least);
   } else {
     mistake.expected = "expected a number of pieces that SentencePiece can make of this text";
-    mistake.advice = "it says: " + message;
+    mistake.advice = "SentencePiece says: " + message;
   }
   throw Error(ExitCode::config, mistake);
 }

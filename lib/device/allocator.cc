@@ -52,13 +52,13 @@ CachingAllocator::Block CachingAllocator::allocate(int64_t bytes, MemoryPurpose 
                 Mistake{.where = name_, .expected = expected, .got = "", .advice = advice_for(purpose)});
   };
   if (limit_bytes_ > 0 && total_in_use_ + wanted > limit_bytes_)
-    refuse(fmt::format("{} bytes more for {}, with {} in use and a limit of {}", wanted, memory_purpose_name(purpose),
-                       total_in_use_, limit_bytes_));
+    refuse(fmt::format("wanted {} bytes for {} with {} bytes in use and a limit of {}", wanted,
+                       memory_purpose_name(purpose), total_in_use_, limit_bytes_));
   const auto out_of_memory = [&] {
     const auto claimable = source_.claimable_bytes();
     refuse(fmt::format("out of memory: wanted {} bytes for {} with {} bytes in use{}", wanted,
                        memory_purpose_name(purpose), total_in_use_,
-                       claimable ? fmt::format(", of the {} that were free for all workers", *claimable) : ""));
+                       claimable ? fmt::format(", out of {} bytes that were free for all workers", *claimable) : ""));
   };
   if (!source_.claim(wanted)) out_of_memory();
   Claim claim(source_, wanted);

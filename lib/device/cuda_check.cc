@@ -22,7 +22,7 @@ void cuda_check(cudaError_t status, const char* call) {
   throw Error(
       ExitCode::device,
       fmt::format("cuda:{}: {} failed: {} ({}){}", device, call, cudaGetErrorString(status), cudaGetErrorName(status),
-                  is_of_recording(status) ? "; with cuda_graphs: false no step is recorded" : ""));
+                  is_of_recording(status) ? "; set cuda_graphs: false to run the steps without recording them" : ""));
 }
 
 }  // namespace dptrain

@@ -120,7 +120,7 @@ ModelSpec read_bert(ConfigReader& config) {
   options.dropout = static_cast<float>(config.number(
       "dropout", 0.1, {.min = 0, .max = 0.999, .help = "dropout probability of hidden states and attention"}));
   if (!config.describing() && options.hidden % options.heads != 0)
-    config.mistake("heads", fmt::format("expected a divisor of hidden, {}", options.hidden),
+    config.mistake("heads", fmt::format("expected a divisor of hidden: {}", options.hidden),
                    fmt::format("{}", options.heads), "choose another number of heads");
   return {.name = "bert",
           .build = [options](const nn::LayerOptions&, const ModelInput& input) { return build_bert(options, input); },

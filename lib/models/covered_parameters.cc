@@ -37,11 +37,10 @@ std::vector<Parameter*> covered_parameters(nn::Model& model, const std::vector<s
     if (covered.size() > before) continue;
     std::vector<std::string> names;
     for (const NamedParameter& one : all) names.push_back(one.name);
-    throw Error(ExitCode::config,
-                Mistake{.where = where,
-                        .expected = "expected names of the model's parameters, or of modules in front of theirs",
-                        .got = fmt::format("'{}'", entry),
-                        .advice = nn::suggested_cover(entry, names)});
+    throw Error(ExitCode::config, Mistake{.where = where,
+                                          .expected = "expected names of the model's parameters or of its modules",
+                                          .got = fmt::format("'{}'", entry),
+                                          .advice = nn::suggested_cover(entry, names)});
   }
   return covered;
 }

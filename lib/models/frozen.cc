@@ -16,9 +16,9 @@ void freeze(nn::Model& model, const std::vector<std::string>& entries, const std
   });
   if (!trains)
     throw Error(ExitCode::config, Mistake{.where = where,
-                                          .expected = "expected a parameter that is left to train",
-                                          .got = "all of them",
-                                          .advice = "leave out the last module"});
+                                          .expected = "expected at least one parameter to remain trainable",
+                                          .got = "all of them frozen",
+                                          .advice = "leave the last module out of the list"});
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ std::vector<LayerSpec> read_layers(ConfigReader& model) {
                  .example = kLayerList.example});
   if (model.describing()) return layers;
   if (const double count = count_of(layers); count > kMostLayers)
-    model.mistake("layers", fmt::format("expected at most {} layers, repeats written out", kMostLayers),
+    model.mistake("layers", fmt::format("expected at most {} layers, counting every repeat", kMostLayers),
                   fmt::format("{}", count), "repeat less often");
   else
     NameCheck(model).check(layers, "");

@@ -167,7 +167,7 @@ BuildLayer read_pool(ConfigReader& options) {
     const Shape output = slide(site, site.input[0], window);
     if (pooling == ops::Pooling::max && site.options.device.kind() == DeviceKind::cuda &&
         window.kernel > kLargestPoolOnGpu)
-      refuse(site, fmt::format("a GPU takes maxima of windows up to {0} x {0}", kLargestPoolOnGpu),
+      refuse(site, fmt::format("on a GPU, max pooling supports windows of at most {0} x {0}", kLargestPoolOnGpu),
              fmt::format("choose a kernel of {} or less", kLargestPoolOnGpu));
     const ops::Pool2dOptions sizes{
         .kernel = window.kernel, .stride = window.stride, .padding = window.padding, .relu = site.relu};

@@ -77,7 +77,7 @@ std::string where(const PlacedLayer& layer, const std::string& prefix) {
 
 /// How to change a residual whose layers turn `input` into `output` so that both sides have one shape.
 std::string shortcut_advice(const Shape& input, const Shape& output) {
-  if (input.rank() != output.rank()) return "put what changes the dimensions before or behind it";
+  if (input.rank() != output.rank()) return "move the layers that change the number of dimensions before or after it";
   if (input.rank() != 3) return fmt::format("write shortcut: [linear: {}]", output.dimensions().back());
   const int64_t stride = (input[1] + output[1] - 1) / output[1];
   const auto reaches = [&](int dimension) { return (input[dimension] - 1) / stride + 1 == output[dimension]; };
@@ -96,7 +96,7 @@ bool halves_size(const Shape& input, const Shape& output) {
 std::optional<std::string> padded_advice(const Shape& input, const Shape& output) {
   if (input.rank() == 2) return "leave out shortcut: padded";
   if (input.rank() != 3) return "move it before the flatten, global_avg_pool or linear above it";
-  if (output.rank() != 3) return "put what changes the dimensions before or behind it";
+  if (output.rank() != 3) return "move the layers that change the number of dimensions before or after it";
   if (!keeps_size(input, output) && !halves_size(input, output))
     return "write padding: 1 for kernel: 3, and stride: 2 in one layer at most";
   if (output[0] < input[0]) return fmt::format("write channels: {} or more in its last conv", input[0]);
@@ -179,7 +179,7 @@ class NetBuilder {
     Chain shortcut = chain(layer.spec->shortcut, inner, input);
     if (layers.output != shortcut.output)
       throw Error(ExitCode::config, Mistake{.where = where(layer, prefix),
-                                            .expected = "needs two sides of one shape to add",
+                                            .expected = "needs two outputs of the same shape to add",
                                             .got = fmt::format("{} from its layers and {} from its {}",
                                                                batch_text(layers.output), batch_text(shortcut.output),
                                                                layer.spec->shortcut.empty() ? "input" : "shortcut"),
@@ -192,13 +192,12 @@ class NetBuilder {
   BuiltLayer padded_residual(const PlacedLayer& layer, const std::string& prefix, const Shape& input, bool relu) {
     Chain layers = chain(layer.spec->layers, fmt::format("{}{}.", prefix, layer.name), input, relu);
     if (const auto advice = padded_advice(input, layers.output))
-      throw Error(ExitCode::config,
-                  Mistake{.where = where(layer, prefix),
-                          .expected = "shortcut: padded needs layers that make no fewer channels of images, and keep "
-                                      "their size or halve it",
-                          .got = fmt::format("{} from its layers and {} from its input", batch_text(layers.output),
-                                             batch_text(input)),
-                          .advice = *advice});
+      throw Error(ExitCode::config, Mistake{.where = where(layer, prefix),
+                                            .expected = "shortcut: padded needs layers that output images with at "
+                                                        "least as many channels, and of the same size or half of it",
+                                            .got = fmt::format("{} from its layers and {} from its input",
+                                                               batch_text(layers.output), batch_text(input)),
+                                            .advice = *advice});
     const Shape output = layers.output;
     const Residual::Options sum{.relu = relu, .ends_in_norm = layers.ends_in_norm};
     return {std::make_unique<PaddedResidual>(std::move(layers.parts), !keeps_size(input, output), sum), output};
@@ -210,7 +209,7 @@ class NetBuilder {
     if (elements <= kMostElements) return;
     throw Error(ExitCode::config,
                 Mistake{.where = where(layer, prefix),
-                        .expected = fmt::format("a layer makes at most {} values of a sample", kMostElements),
+                        .expected = fmt::format("a layer may output at most {} values per sample", kMostElements),
                         .got = batch_text(output),
                         .advice = input_.text ? "choose a smaller width or a shorter sequence"
                                               : "choose fewer channels or less padding"});
@@ -232,7 +231,7 @@ void require_end(const std::vector<LayerSpec>& layers, const Chain& chain, const
     mistake.advice = "end with pretraining_head";
   } else {
     mistake.expected =
-        fmt::format("the last layer must make {}, a value for each class of the data set", batch_text({input.classes}));
+        fmt::format("the last layer must output {}, one value per class of the data set", batch_text({input.classes}));
     mistake.advice = chain.output.rank() == 1 ? "end with linear: classes" : "end with flatten and linear: classes";
   }
   throw Error(ExitCode::config, mistake);

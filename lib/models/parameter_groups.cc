@@ -40,7 +40,7 @@ void set_factors(nn::Model& model, const ParameterGroup& group) {
            fmt::format("expected a trained parameter with {} dimension{}", *group.dimensions,
                        *group.dimensions == 1 ? "" : "s"),
            "none", "biases and norms have 1, matrices and embeddings 2, kernels 4");
-  refuse(group, "expected a trained parameter", "frozen ones alone", "leave out the group, or freeze others");
+  refuse(group, "expected a trained parameter", "only frozen ones", "leave out the group, or freeze other parameters");
 }
 
 void require_few_kinds(nn::Model& model, const std::string& where) {
@@ -54,7 +54,7 @@ void require_few_kinds(nn::Model& model, const std::string& where) {
                         .expected = fmt::format("expected at most {} different ways to update parameters",
                                                 ops::UpdateGroups::kMost),
                         .got = std::to_string(kinds.size()),
-                        .advice = "give parameters the same factors"});
+                        .advice = "give more parameters the same factors"});
 }
 
 }  // namespace
@@ -74,13 +74,13 @@ std::vector<ParameterGroup> read_parameter_groups(ConfigReader& config) {
         "weight_decay_factor", {.min = 0, .max = kMostF32, .help = "what their weight decay is multiplied by"});
     if (options.describing()) return;
     if (!options.has("of") && !options.has("dimensions") && !options.has_others())
-      options.mistake("of", "a group is of some parameters, expected their names or a number of dimensions", "neither",
+      options.mistake("of", "a group selects parameters, expected their names or a number of dimensions", "neither",
                       "write for instance of: [fc] or dimensions: 1");
     if (options.has("of") && group.of.empty())
       options.mistake("of", "expected names of parameters or modules", "none", "write for instance of: [fc]");
     if (!options.has("learning_rate_factor") && !options.has("weight_decay_factor") && !options.has_others())
-      options.mistake("learning_rate_factor", "a group changes something, expected a factor", "none",
-                      "write for instance learning_rate_factor: 10 or weight_decay_factor: 0");
+      options.mistake("learning_rate_factor", "a group changes how its parameters are updated, expected a factor",
+                      "none", "write for instance learning_rate_factor: 10 or weight_decay_factor: 0");
     group.where = options.has("of") ? options.where("of") : options.where();
     groups.push_back(std::move(group));
   };

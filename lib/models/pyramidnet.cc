@@ -119,11 +119,12 @@ std::unique_ptr<nn::Model> build_pyramidnet(const PyramidNetOptions& pyramid, co
                                             const ModelInput& input) {
   const int64_t height = halved(halved(input.image[1])), width = halved(halved(input.image[2]));
   if (height < width || height >= 2 * width)
-    throw Error(ExitCode::config,
-                Mistake{.where = input.where,
-                        .expected = "its last pool needs images at least as high as wide, and less than twice as high",
-                        .got = fmt::format("{} x {}, left of {} x {}", height, width, input.image[1], input.image[2]),
-                        .advice = "choose another data set or shape, a square one say"});
+    throw Error(
+        ExitCode::config,
+        Mistake{.where = input.where,
+                .expected = "its last pool needs images that are at least as high as wide, and less than twice as high",
+                .got = fmt::format("{} x {}, made from {} x {}", height, width, input.image[1], input.image[2]),
+                .advice = "choose another data set or shape, for instance a square one"});
   auto model = std::make_unique<nn::Model>();
   model->add_stage(std::make_unique<PyramidNetStem>(options, input.image[0]));
   const std::vector<int64_t> widths = pyramidnet_widths(pyramid);

@@ -60,7 +60,8 @@ class SumOfEmbeddings final : public nn::Module {
 };
 
 BuiltLayer build_embedding(const EmbeddingOptions& options, const LayerSite& site) {
-  if (!site.is_first) refuse(site, "takes tokens [N, S], as the first layer of the list", "move it to the beginning");
+  if (!site.is_first)
+    refuse(site, "must be the first layer of the list, with tokens [N, S] as input", "move it to the beginning");
   const TextSizes sizes = options.sizes(site.text.value_or(TextSizes()));
   require_text(site.where, sizes, site.text);
   auto embedding = std::make_unique<SumOfEmbeddings>(options, sizes);
@@ -95,9 +96,8 @@ BuildLayer read_attention(ConfigReader& options) {
     if (site.input.rank() != 2) refuse(site, "needs tokens [N, S, E]", "begin the list with embedding");
     const int64_t width = site.input[1];
     if (width % heads != 0)
-      refuse(site,
-             fmt::format("{} heads need a width of tokens, E of [N, S, E], that is a multiple of {}", heads, heads),
-             fmt::format("choose heads that divide {}", width));
+      refuse(site, fmt::format("{} heads need tokens [N, S, E] whose width E is a multiple of {}", heads, heads),
+             fmt::format("choose a number of heads that divides {}", width));
     auto attention = std::make_unique<SelfAttention>(SelfAttentionOptions{
         .width = width, .heads = heads, .dropout = dropout, .dropout_layer = site.net.dropouts++, .linear = linear});
     site.net.last_attention = attention.get();

@@ -10,7 +10,8 @@ namespace dptrain::nn {
 bool covers(const std::string& entry, const std::string& name);
 
 /// The advice for an `entry` that covers none of these tensors: a similar name of a tensor or a module, or else what is
-/// in the innermost module that the entry names correctly: "did you mean 'conv1'?", "known are: layer1.0, layer1.1".
+/// in the innermost module that the entry names correctly: "did you mean 'conv1'?", "choose one of: layer1.0,
+/// layer1.1".
 std::string suggested_cover(const std::string& entry, const std::vector<std::string>& tensors);
 
 }  // namespace dptrain::nn

@@ -156,8 +156,9 @@ std::vector<NamedValues> with_tied_names(const std::vector<NamedValues>& expecte
       if (own->shape == further->shape && own->values == further->values) continue;
       throw Error(ExitCode::bad_data,
                   Mistake{.where = fmt::format("{}: {}", where, tensor.name),
-                          .expected = fmt::format("expected the values of {}, which it is tied to", tensor.tied_to),
-                          .got = "others",
+                          .expected = fmt::format("expected the same values as those of {}, which it is tied to",
+                                                  tensor.tied_to),
+                          .got = "different ones",
                           .advice = "leave one of them out"});
     }
     if (own == got.end() && further == got.end()) continue;
@@ -192,7 +193,7 @@ void require_same_tensors(const std::vector<NamedValues>& expected, const std::v
   }
   for (const NamedValues& tensor : got)
     if (!known.contains(tensor.name))
-      refuse(tensor.name, "expected the tensors of this model and optimizer", "one more", advice);
+      refuse(tensor.name, "expected only the tensors of this model and optimizer", "an additional one", advice);
 }
 
 }  // namespace dptrain::nn

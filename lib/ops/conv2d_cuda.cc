@@ -99,9 +99,10 @@ void run(const ConvolutionProblem& problem, ConvolutionAlgorithm algorithm, cons
   const std::string& refusal = device.attached<Convolutions>().refusal();
   const std::string what =
       fmt::format("{} convolution of {} with {}", dtype_name(problem.dtype), problem.x.text(), problem.weight.text());
-  throw Error(ExitCode::device, fmt::format("{}: nothing computes a {} by the settings{}{}; try another precision, "
-                                            "convolution: auto, or deterministic: false",
-                                            device.name(), what, refusal.empty() ? "" : ": ", refusal));
+  throw Error(ExitCode::device,
+              fmt::format("{}: no algorithm computes a {} with these settings{}{}; try another precision, "
+                          "convolution: auto, or deterministic: false",
+                          device.name(), what, refusal.empty() ? "" : ": ", refusal));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ void* open_library() {
     if (why.empty()) why = ::dlerror();
   }
   throw Error(ExitCode::device, Mistake{.where = "cuBLASLt",
-                                        .expected = "expected the library that GPUs multiply with",
+                                        .expected = "expected NVIDIA's library for matrix products on GPUs",
                                         .got = why,
                                         .advice = "put its folder on LD_LIBRARY_PATH"});
 }
@@ -28,7 +28,7 @@ void* found(void* library, const std::string& name) {
   throw Error(ExitCode::device, Mistake{.where = "cuBLASLt",
                                         .expected = "expected a function " + name,
                                         .got = "a library without it",
-                                        .advice = "put the version that this was built with on LD_LIBRARY_PATH"});
+                                        .advice = "put the version that dptrain was built with on LD_LIBRARY_PATH"});
 }
 
 CublasLt load() {

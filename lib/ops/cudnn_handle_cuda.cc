@@ -42,17 +42,18 @@ LibraryVersion cudnn_library() {
 }
 
 void require_whole_cudnn() {
-  cudnn_check(cudnnGraphVersionCheck(), "cudnnGraphVersionCheck (its parts are of different versions)");
-  cudnn_check(cudnnCnnVersionCheck(), "cudnnCnnVersionCheck (its parts are of different versions)");
+  cudnn_check(cudnnGraphVersionCheck(), "cudnnGraphVersionCheck (cuDNN's parts have different versions)");
+  cudnn_check(cudnnCnnVersionCheck(), "cudnnCnnVersionCheck (cuDNN's parts have different versions)");
   // Builds of cuDNN for other major versions of CUDA have the same name.
   constexpr size_t kOwn = CUDART_VERSION / 1000;
   if (const size_t other = cudnnGetCudartVersion() / 1000; other != kOwn)
-    throw Error(ExitCode::device,
-                Mistake{.where = "cuDNN",
-                        .expected = fmt::format("expected one for CUDA {}", kOwn),
-                        .got = fmt::format("one for CUDA {}", other),
-                        .advice = fmt::format(
-                            "put nvidia-cudnn-cu{}, or a CUDA Toolkit's, before it in LD_LIBRARY_PATH", kOwn)});
+    throw Error(
+        ExitCode::device,
+        Mistake{.where = "cuDNN",
+                .expected = fmt::format("expected a build for CUDA {}", kOwn),
+                .got = fmt::format("a build for CUDA {}", other),
+                .advice = fmt::format(
+                    "put the cuDNN of nvidia-cudnn-cu{}, or of a CUDA Toolkit, before it in LD_LIBRARY_PATH", kOwn)});
 }
 
 std::shared_ptr<cudnnContext> cudnn_handle(Device& device) { return device.attached<Handle>().get(); }

@@ -43,7 +43,7 @@ void read_milestones(ConfigReader& options, ScheduleSpec& spec) {
     options.mistake("milestones", "expected epochs", "none", "write schedule: constant");
   else if (std::ranges::adjacent_find(spec.milestones, std::greater_equal()) != spec.milestones.end())
     options.mistake("milestones", "expected epochs in rising order",
-                    fmt::format("[{}]", fmt::join(spec.milestones, ", ")), "sort them, each once");
+                    fmt::format("[{}]", fmt::join(spec.milestones, ", ")), "sort them, and list each one once");
 }
 
 void read_plateau(ConfigReader& options, ScheduleSpec& spec) {

@@ -28,7 +28,7 @@ StrategySpec read_data_parallel(ConfigReader& options, const StrategyRequest& re
     options.mistake("output_device", fmt::format("expected a position in the device list, 0 to {}", devices - 1),
                     fmt::format("{}", read.output_rank), "name one of the devices");
   if (read.output_rank != 0 && read.criterion == Criterion::parallel)
-    options.mistake("output_device", "nothing is gathered with criterion: parallel, expected none",
+    options.mistake("output_device", "expected none with criterion: parallel, which gathers nothing",
                     fmt::format("{}", read.output_rank), "leave it out, or write criterion: gathered");
   return {.name = {},
           .make = [read](const StrategyContext& context) { return std::make_unique<DataParallel>(context, read); },

@@ -22,7 +22,7 @@ constexpr size_t kNamedParameters = 4;
   for (const Parameter* parameter : parameters | std::views::take(kNamedParameters)) names.push_back(parameter->name());
   const size_t more = parameters.size() - names.size();
   throw Error(ExitCode::config,
-              fmt::format("parameter{} {}{} got no gradient, expected one of every parameter; leave out the layer, or "
+              fmt::format("parameter{} {}{} got no gradient, expected one for every parameter; leave out the layer, or "
                           "write strategy: {{name: ddp, find_unused: true}}",
                           parameters.size() == 1 ? "" : "s", fmt::join(names, ", "),
                           more == 0 ? "" : fmt::format(" and {} more", more)));

@@ -15,7 +15,7 @@ namespace {
 void refuse_inside(ConfigReader& options, const Ddp::Options& ddp) {
   const BucketOptions usual;
   const auto refuse = [&](const char* key, const std::string& got) {
-    options.mistake(key, "with inside: data_parallel all gradients are summed at once, after backward, expected none",
+    options.mistake(key, "expected none with inside: data_parallel, which sums all gradients at once, after backward",
                     got, "leave it out, or write inside: none");
   };
   if (ddp.buckets.bucket_mb != usual.bucket_mb) refuse("bucket_mb", fmt::format("{}", ddp.buckets.bucket_mb));
@@ -25,11 +25,12 @@ void refuse_inside(ConfigReader& options, const Ddp::Options& ddp) {
   if (ddp.buckets.defer_updates) refuse("overlap", "next_forward");
   if (ddp.find_unused)
     options.mistake("find_unused",
-                    "with inside: data_parallel no parameter without a gradient is an error, expected none", "true",
-                    "leave it out, or write inside: none");
+                    "expected none with inside: data_parallel, where a parameter without a gradient is never an error",
+                    "true", "leave it out, or write inside: none");
   if (ddp.shard_optimizer || ddp.compress.method != CompressionOptions::Method::none)
-    options.mistake("inside", "sharded optimizers and compressed sums take every device as a rank, expected none",
-                    "data_parallel", "leave it out, or them");
+    options.mistake("inside",
+                    "expected none with a sharded optimizer or compressed gradients, which need every device as a rank",
+                    "data_parallel", "leave it out, or leave out shard_optimizer and compress");
 }
 
 }  // namespace
@@ -69,11 +70,11 @@ StrategySpec read_ddp(ConfigReader& options, const StrategyRequest& request) {
                      "how a process uses its own devices. none: each is a rank of ddp; data_parallel: the first one "
                      "hands out the process's samples, gathers the outputs and updates") == insides[1];
   if (ddp.shard_optimizer && ddp.compress.method != CompressionOptions::Method::none)
-    options.mistake("compress", "gradients of a sharded optimizer go to their owners alone, expected none",
+    options.mistake("compress", "expected none with a sharded optimizer, whose gradients go only to their owners",
                     compression_name(ddp.compress.method), "leave it out, or write shard_optimizer: false");
   if (ddp.shard_optimizer && buckets.defer_updates)
-    options.mistake("overlap", "a sharded optimizer updates with its step, expected true or false", "next_forward",
-                    "write overlap: true, or shard_optimizer: false");
+    options.mistake("overlap", "expected true or false with a sharded optimizer, which updates within its step",
+                    "next_forward", "write overlap: true, or shard_optimizer: false");
   if (is_inside) {
     refuse_inside(options, ddp);
     spec.make = [](const StrategyContext& context) {

@@ -83,7 +83,7 @@ void Fsdp::compute_and_update(int rank, const StepParts& parts) {
 
 TrainingState Fsdp::training_state() {
   TrainingState state = ReplicatedStrategy::training_state();
-  team().run("reading the training's state", [&](int rank) {
+  team().run("reading the training state", [&](int rank) {
     do_uncounted(rank, [&] {
       auto average = sharded(rank).gather_average();
       if (team().is_first(rank)) state.average = std::move(average);
@@ -100,18 +100,17 @@ void Fsdp::restore(const TrainingState& state) {
 void Fsdp::require_same(const TrainingState& state) {
   const int64_t own = digest_of(state);
   std::vector<int64_t> all(static_cast<size_t>(world_size()));
-  team().run("comparing what is begun with", [&](int rank) {
+  team().run("comparing the initial state", [&](int rank) {
     std::vector<int64_t> mine = {own}, of_world(all.size());
     team().host_communicator(rank).all_gather(buffer_of(mine), buffer_of(of_world));
     if (rank == 0) all = std::move(of_world);
   });
   const auto other = std::ranges::find_if(all, [&](int64_t digest) { return digest != all[0]; });
   if (other == all.end()) return;
-  throw Error(
-      ExitCode::ranks_disagree,
-      fmt::format("what to begin with: expected the same weights and optimizer state on all processes, got other "
-                  "ones on rank {} than on rank 0; start all processes alike",
-                  other - all.begin()));
+  throw Error(ExitCode::ranks_disagree,
+              fmt::format("initial state: expected the same weights and optimizer state on all processes, got "
+                          "different ones on rank {} and rank 0; start all processes alike",
+                          other - all.begin()));
 }
 
 void Fsdp::swap_average(int rank) {

@@ -47,8 +47,8 @@ void require_parameter(const InjectedFault& fault, const nn::Model& model, const
   for (const Parameter* parameter : model.parameters()) names.push_back(parameter->name());
   const std::string nearest = nearest_name(fault.parameter, names);
   std::string advice =
-      nearest.empty() ? "dptrain plan --layers lists the model's" : fmt::format("did you mean '{}'?", nearest);
-  if (found != nullptr) advice = "others have all of it; name another one, or none";
+      nearest.empty() ? "dptrain plan --layers lists the model's stages" : fmt::format("did you mean '{}'?", nearest);
+  if (found != nullptr) advice = "other ranks have all of it; name another parameter, or none";
   throw Error(ExitCode::usage, Mistake{.where = "--fault",
                                        .expected = fmt::format("expected a parameter that rank {} trains", fault.rank),
                                        .got = fmt::format("'{}'", fault.parameter),

@@ -48,7 +48,7 @@ StrategySpec read_kvstore(ConfigReader& options, const StrategyRequest& request)
                        "how keys are assigned to devices: by bytes, or by key number modulo devices");
     if (placement == "round_robin") store.placement = Placement::round_robin;
     if (local)
-      options.mistake("placement", "expected none with type: local, whose keys all lie in host memory", placement,
+      options.mistake("placement", "expected none with type: local, whose keys are all in host memory", placement,
                       "leave it out, or write type: device");
   }
   return {.name = {},

@@ -113,7 +113,7 @@ TrainingState LocalSgd::training_state() {
   swap_all(ReplicaMean::Shown::all);
   TrainingState state = ReplicatedStrategy::training_state();
   swap_all(ReplicaMean::Shown::all);
-  team().run("reading the training's state", [&](int rank) {
+  team().run("reading the training state", [&](int rank) {
     make_room(rank);
     do_uncounted(rank, [&] {
       auto gathered = mean(rank).gather_state();

@@ -30,7 +30,7 @@ CutRequest read_cut(ConfigReader& options, int devices, int stages_per_device) {
       "stages",
       fmt::format("expected an entry for each of the {} stages of the pipeline{}", stages,
                   stages_per_device > 1 ? fmt::format(", {} on each of {} devices", stages_per_device, devices) : ""),
-      fmt::format("{}", entries), "list as many entries, or write stages: auto");
+      fmt::format("{}", entries), "list one entry per stage, or write stages: auto");
   request.entries.clear();
   return request;
 }
@@ -125,7 +125,7 @@ StrategySpec read_hybrid(ConfigReader& options, const StrategyRequest& request) 
     options.mistake("model_parallel",
                     fmt::format("replicas of {} devices each need a multiple of {} devices, at least {}", devices,
                                 devices, 2 * devices),
-                    fmt::format("{}", request.devices), "list other devices, or cut the model into other numbers");
+                    fmt::format("{}", request.devices), "list another number of devices, or change model_parallel");
   return read_pipeline(options, request, devices, std::max(request.devices / devices, 2));
 }
 

@@ -45,14 +45,14 @@ std::vector<int> begins_by_count(const CutRequest& request, std::span<const std:
   for (const std::string& entry : request.entries) {
     const int count = *number_in(entry);
     if (count < 1)
-      refuse(request, units, "expected at least one stage of the model for each of the pipeline", entry,
+      refuse(request, units, "expected at least one stage of the model for each stage of the pipeline", entry,
              "write 1 or more");
     total += count;
     begins.push_back(static_cast<int>(std::min<int64_t>(total, std::numeric_limits<int>::max())));
   }
   if (total != static_cast<int64_t>(units.size()))
     refuse(request, units, fmt::format("expected numbers that add up to the model's {} stages", units.size()),
-           fmt::format("{} = {}", fmt::join(request.entries, " + "), total), "write others");
+           fmt::format("{} = {}", fmt::join(request.entries, " + "), total), "write other numbers");
   return begins;
 }
 
@@ -62,17 +62,17 @@ std::vector<int> begins_by_name(const CutRequest& request, std::span<const std::
     const auto found = std::ranges::find(units, entry);
     if (found == units.end()) {
       const std::string near = nearest_name(entry, units);
-      refuse(request, units, "expected the name of a stage of the model, or numbers of them",
+      refuse(request, units, "expected the name of a stage of the model, or only numbers of stages",
              fmt::format("'{}'", entry), near.empty() ? "write one of these" : fmt::format("did you mean '{}'?", near));
     }
     begins.push_back(static_cast<int>(found - units.begin()));
   }
   if (begins.front() != 0)
     refuse(request, units, fmt::format("expected a list that begins with the model's first stage, {}", units.front()),
-           request.entries.front(), "begin with it");
+           request.entries.front(), "begin the list with this stage");
   if (std::ranges::adjacent_find(begins, std::greater_equal<>()) != begins.end())
-    refuse(request, units, "expected stages in the model's order, each once",
-           fmt::format("{}", fmt::join(request.entries, ", ")), "bring them into order");
+    refuse(request, units, "expected stages in the model's order, each at most once",
+           fmt::format("{}", fmt::join(request.entries, ", ")), "list them in the model's order");
   begins.push_back(static_cast<int>(units.size()));
   return begins;
 }
@@ -127,10 +127,10 @@ void require_cut(const CutRequest& request, std::span<const std::string> units, 
   if (static_cast<size_t>(stages) <= units.size()) return;
   const int of_device = stages / devices, fit = static_cast<int>(units.size()) / devices;
   if (of_device == 1)
-    refuse(request, units, fmt::format("expected at most as many devices as the model has stages, {}", units.size()),
+    refuse(request, units, fmt::format("expected at most {} devices, as many as the model has stages", units.size()),
            fmt::format("{}", stages), "list fewer devices");
   refuse(request, units,
-         fmt::format("expected at most as many stages of the pipeline as the model has, {}", units.size()),
+         fmt::format("expected at most {} stages of the pipeline, as many as the model has", units.size()),
          fmt::format("{}, {} on each of {} devices", stages, of_device, devices),
          fit > 1 ? fmt::format("write stages_per_device: {}", fit) : "write schedule: 1f1b");
 }

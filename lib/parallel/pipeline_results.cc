@@ -96,7 +96,7 @@ std::vector<StepResults> PipelineStrategy::in_order(std::vector<std::vector<Step
 TrainingState PipelineStrategy::joined(bool everywhere, const std::function<TrainingState(Replica&)>& state_of) {
   const bool is_first = first_rank() == 0;
   std::vector<std::optional<PartState>> parts(cut_.size());
-  team().run("reading the training's state", [&](int rank) {
+  team().run("reading the training state", [&](int rank) {
     make_room(rank);
     // No two of the first replica's ranks have the same stages.
     if (rank >= devices()) return;

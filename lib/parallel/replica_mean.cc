@@ -31,10 +31,11 @@ const nn::NamedValues& required_saved(const std::vector<nn::NamedValues>& state,
                                       const Shape& shape) {
   const nn::NamedValues* found = find_saved(state, name);
   if (found != nullptr && found->shape == shape) return *found;
-  throw Error(ExitCode::bad_data, Mistake{.where = "replicas.safetensors: " + name,
-                                          .expected = "expected a tensor of " + shape.text(),
-                                          .got = found != nullptr ? found->shape.text() : "none",
-                                          .advice = "the checkpoint is damaged or of another model; use another"});
+  throw Error(ExitCode::bad_data,
+              Mistake{.where = "replicas.safetensors: " + name,
+                      .expected = "expected a tensor of " + shape.text(),
+                      .got = found != nullptr ? found->shape.text() : "none",
+                      .advice = "the checkpoint is damaged or belongs to another model; use another checkpoint"});
 }
 
 /// Loads a flat tensor in the order of the weights.

@@ -58,7 +58,7 @@ std::vector<WeightDigests> ReplicatedStrategy::weight_digests() {
 
 TrainingState ReplicatedStrategy::training_state() {
   TrainingState state;
-  team_.run("reading the training's state", [&](int rank) {
+  team_.run("reading the training state", [&](int rank) {
     finish_updates(rank);
     make_room(rank);
     const nn::ReadParameter read = read_weights(rank);
@@ -78,7 +78,7 @@ TrainingState ReplicatedStrategy::training_state() {
 }
 
 void ReplicatedStrategy::restore(const TrainingState& state) {
-  team_.run("restoring the training's state", [&](int rank) {
+  team_.run("restoring the training state", [&](int rank) {
     replica(rank).restore(state);
     restore_dealt_out(rank, state);
   });

@@ -34,7 +34,7 @@ StoreClient::StoreClient(const StoreClientOptions& options, std::vector<Communic
 
 StoreClient::~StoreClient() {
   if (begun_) {
-    for (Communicator* link : links_) link->abort("a worker of the key-value store has ended within a step");
+    for (Communicator* link : links_) link->abort("a worker of the key-value store has ended during a step");
     return;
   }
   try {

@@ -74,8 +74,9 @@ void StoreScheduler::hold(std::unique_lock<std::mutex>& lock, size_t worker, con
     if (!changed_.wait_until(lock, deadline_in(timeout_s_), has_news))
       throw Error(
           ExitCode::peer_lost,
-          fmt::format("worker {} waited for others, of which none has begun a step for {:g} s; has one stopped?",
-                      worker, timeout_s_));
+          fmt::format(
+              "worker {} waited for other workers, but none of them has begun a step for {:g} s; has one stopped?",
+              worker, timeout_s_));
     if (failure_) throw Error(*failure_);
   }
 }

@@ -75,13 +75,14 @@ StrategySpec read_auto(ConfigReader& options, const StrategyRequest& request) {
 void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const StrategyRequest& request) {
   if (request.processes < 1)
     config.mistake("strategy",
-                   fmt::format("expected more than the {} processes of the servers and their scheduler",
+                   fmt::format("expected more processes than the {} of the servers and their scheduler",
                                spec.store_servers.value_or(0) + 1),
-                   "none that trains", "start more processes, or fewer servers");
+                   "none that trains", "start more processes, or use fewer servers");
   if (request.processes < 2 || config.describing() || spec.over_processes) return;
-  config.mistake("strategy", fmt::format("expected one that reaches over {} processes", request.processes), spec.name,
-                 "choose ddp, fsdp, local_sgd, kvstore with another type than local, model_parallel or hybrid, or "
-                 "start dptrain alone");
+  config.mistake("strategy", fmt::format("expected a strategy that works across {} processes", request.processes),
+                 spec.name,
+                 "choose ddp, fsdp, local_sgd, kvstore with a type other than local, model_parallel or hybrid, or "
+                 "start only one process");
 }
 
 void refuse_number_of_devices(ConfigReader& config, const Row& row, int devices) {
@@ -90,7 +91,7 @@ void refuse_number_of_devices(ConfigReader& config, const Row& row, int devices)
                    fmt::format("{}", devices), "choose ddp, or list one device");
   if (devices < row.min_devices && !config.describing())
     config.mistake("strategy", fmt::format("strategy '{}' needs at least {} devices", row.name, row.min_devices),
-                   fmt::format("{}", devices), "list another, or choose single");
+                   fmt::format("{}", devices), "list more devices, or choose single");
 }
 
 }  // namespace

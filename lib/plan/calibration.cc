@@ -21,9 +21,9 @@ constexpr double kMostOfAStep = 1.5;
 
 [[noreturn]] void damaged(const std::filesystem::path& file, const std::string& got) {
   throw Error(ExitCode::bad_data, Mistake{.where = file.string(),
-                                          .expected = "expected an epoch that dptrain has written",
+                                          .expected = "expected an epoch's metrics, as dptrain train writes them",
                                           .got = got,
-                                          .advice = "name a run that has trained an epoch"});
+                                          .advice = "name a run that has finished an epoch"});
 }
 
 /// A number of the last epoch that is at least 0, and not 0 unless `may_be_none`.
@@ -42,7 +42,7 @@ MeasuredStep read_measured_step(const std::filesystem::path& run) {
     throw Error(ExitCode::missing_file, Mistake{.where = run.string(),
                                                 .expected = "expected a run directory with metrics.jsonl",
                                                 .got = "none",
-                                                .advice = "name one that dptrain train has written"});
+                                                .advice = "name the directory of a run of dptrain train"});
   std::string last;
   int number_of_line = 0, number_of_last = 1;
   for (std::string line; std::getline(file, line);) {

@@ -68,8 +68,8 @@ std::vector<DeviceFigures> make_table() {
            .memory_bytes_per_s = 240 * kGiga,
            .inside = {.latency_s = 20e-6, .bytes_per_s = 8 * kGiga},
            .staging_bytes_per_s = 8 * kGiga,
-           .source = "one of the two GPUs of NVIDIA's Tesla K80 data sheet (8.73 TFLOP/s, 480 GB/s; PCIe 3.0 x16, of "
-                     "which half is assumed)"}),
+           .source = "one of the two GPUs in NVIDIA's Tesla K80 data sheet (8.73 TFLOP/s, 480 GB/s; PCIe 3.0 x16, half "
+                     "of it assumed)"}),
       {.name = "cpu",
        .kind = DeviceKind::cpu,
        .fp32_flops = 0.1 * kTera,
@@ -77,7 +77,7 @@ std::vector<DeviceFigures> make_table() {
        .half_flops = 0.1 * kTera,
        .memory_bytes_per_s = 10 * kGiga,
        .inside = {.latency_s = 20e-6, .bytes_per_s = 8 * kGiga},
-       .source = "a guess at a worker of one core, for measurements to correct; sums: docs/results/comm-speed.md"},
+       .source = "a guess for a worker of one core, to be corrected by measurements; sums: docs/results/comm-speed.md"},
   };
 }
 
@@ -135,7 +135,7 @@ std::optional<CountedDevices> parse_counted_devices(std::string_view text, std::
     const std::string meant = meant_devices(text);
     if (meant.empty()) return std::nullopt;
     throw Error(ExitCode::config, Mistake{.where = std::string(where),
-                                          .expected = "expected a device list, or a number of a kind",
+                                          .expected = "expected a device list, or a number of devices of one kind",
                                           .got = fmt::format("'{}'", text),
                                           .advice = "write " + meant});
   }
@@ -146,11 +146,11 @@ std::optional<CountedDevices> parse_counted_devices(std::string_view text, std::
     return CountedDevices{.count = count, .figures = figures};
   std::vector<std::string> names;
   for (const DeviceFigures& known : known_devices()) names.push_back(known.name);
-  throw Error(ExitCode::config,
-              Mistake{.where = std::string(where),
-                      .expected = fmt::format("expected 1 to {} of {}", kMostRanks, fmt::join(names, ", ")),
-                      .got = fmt::format("'{}'", text),
-                      .advice = "write for instance 16xh200"});
+  throw Error(ExitCode::config, Mistake{.where = std::string(where),
+                                        .expected = fmt::format("expected 1 to {} devices of one of these kinds: {}",
+                                                                kMostRanks, fmt::join(names, ", ")),
+                                        .got = fmt::format("'{}'", text),
+                                        .advice = "write for instance 16xh200"});
 }
 
 double operator_seconds(const OperatorCost& cost, const DeviceFigures& device, Precision precision) {

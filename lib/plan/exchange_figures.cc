@@ -27,8 +27,9 @@ constexpr int64_t kMostBytes = int64_t{1} << 33, kMostProcesses = 4096;
 constexpr double kLeastSeconds = 1e-9, kMostSeconds = 1e6;
 
 [[noreturn]] void refuse(const PrintedFile& file, const std::string& got) {
-  file.refuse("expected what CPU workers of several processes exchange", got,
-              "measure it with scripts/launch.sh -H HOSTS -- dptrain bench comm --devices cpu:0 --mb 0.0001,25 --json");
+  file.refuse(
+      "expected exchanges between CPU workers of several processes", got,
+      "measure them with scripts/launch.sh -H HOSTS -- dptrain bench comm --devices cpu:0 --mb 0.0001,25 --json");
 }
 
 /// The number of ranks of each process.
@@ -88,8 +89,8 @@ ExchangeFigures read_exchange_figures(const std::filesystem::path& path) {
   if (measured.empty()) file.damaged("no all_reduce");
   const auto [small, large] = std::ranges::minmax_element(measured, {}, &AllReduce::bytes);
   if (large->bytes < kLeastLarge)
-    file.refuse("expected an all_reduce of a MiB at least, whose bytes take most of its time",
-                fmt::format("none of more than {} bytes", large->bytes), "measure --mb 0.0001,25");
+    file.refuse("expected an all_reduce of at least one MiB, so that its bytes take most of its time",
+                fmt::format("at most {} bytes", large->bytes), "measure with --mb 0.0001,25");
   return solved(*small, *large);
 }
 

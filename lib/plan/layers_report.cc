@@ -60,7 +60,7 @@ std::string LayersReport::text(int width) const {
       text += "\n" +
               wrapped(fmt::format("{} of the parameters are updated {}\n", grouped(elements), manner(factors)), width);
   if (of.running_state > 0)
-    text += "\n" + wrapped(fmt::format("{} elements of running state beside these, which aren't trained\n",
+    text += "\n" + wrapped(fmt::format("{} further elements are running state, which isn't trained\n",
                                        grouped(of.running_state)),
                            width);
   return text;

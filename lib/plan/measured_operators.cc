@@ -27,13 +27,13 @@ void require_alike(const PrintedFile& file, const json& device, const MeasuredDe
   if (wanted.figures.kind == DeviceKind::cpu) {
     const int64_t threads = file.integer(device, "threads", 1, kMostCores), planned = wanted.threads.front();
     if (threads != planned)
-      file.refuse(fmt::format("expected operators of workers of {} threads, as planned", planned),
-                  fmt::format("{} of {}", threads, name), fmt::format("write --set threads={}", threads));
+      file.refuse(fmt::format("expected operators measured with {} threads per worker, as planned", planned),
+                  fmt::format("{} on {}", threads, name), fmt::format("write --set threads={}", threads));
     return;
   }
   const std::string product = device.at("product");
   if (find_gpu(product) != &wanted.figures)
-    file.refuse("expected operators of " + wanted.figures.name, product, "measure them on such a GPU");
+    file.refuse("expected operators measured on " + wanted.figures.name, product, "measure them on such a GPU");
 }
 
 /// Adds the device's operators; returns the seconds of its step outside of its operators.
@@ -58,7 +58,7 @@ MeasuredOperators read_measured_operators(const std::filesystem::path& path, con
   const PrintedFile file(path, "bench ops");
   if (std::ranges::adjacent_find(wanted.threads, std::not_equal_to()) != wanted.threads.end() &&
       wanted.figures.kind == DeviceKind::cpu)
-    file.refuse("measured operators are of workers with as many threads each",
+    file.refuse("measured operators need the same number of threads in each worker",
                 fmt::format("threads [{}]", fmt::join(wanted.threads, ", ")), "write --set threads=1");
   MeasuredOperators measured;
   file.read([&](const json& document) {
@@ -77,8 +77,8 @@ MeasuredOperators read_measured_operators(const std::filesystem::path& path, con
     if (std::ranges::none_of(measured.calls, [](const MeasuredCalls& calls) { return calls.one.seconds > 0; }))
       file.damaged("operators that take no time");
     if (const std::string precision = document.at("precision"); precision != precision_name(wanted.precision))
-      file.refuse(fmt::format("expected operators in {}, as planned", precision_name(wanted.precision)), precision,
-                  "write --set precision=" + precision);
+      file.refuse(fmt::format("expected operators measured in {}, as planned", precision_name(wanted.precision)),
+                  precision, "write --set precision=" + precision);
     // For a GPU, that time includes waits between operators, which a recorded step doesn't have.
     measured.beside_s = wanted.figures.kind == DeviceKind::cuda ? 0 : measured.beside_s / devices;
   });

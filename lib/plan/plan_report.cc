@@ -34,7 +34,7 @@ std::string ranks_name(const std::vector<PlannedRank>& ranks, size_t first, size
 
 /// Consecutive ranks with equal numbers share a row.
 std::string memory_table(const std::vector<PlannedRank>& ranks, int width) {
-  std::vector<TableColumn> columns = {{.header = "MB of ranks", .cells = {}, .left_aligned = true},
+  std::vector<TableColumn> columns = {{.header = "MB per rank", .cells = {}, .left_aligned = true},
                                       {.header = "samples", .cells = {}},
                                       {.header = "peak", .cells = {}}};
   for (const MemoryPurpose purpose : kMemoryPurposes)
@@ -111,7 +111,7 @@ std::string pipeline_text(const PlanReport& report) {
     const std::string place = pipeline.stages_per_device > 1 ? fmt::format(" (device {})", s % devices) : std::string();
     text += fmt::format("  stage {}{}: {}\n", s, place, fmt::join(pipeline.stages[s], ", "));
   }
-  text += fmt::format("  stages as long as each other would wait {:.1f} % of a step", 100 * pipeline.predicted_bubble);
+  text += fmt::format("  stages of equal length would wait {:.1f} % of a step", 100 * pipeline.predicted_bubble);
   if (report.times) text += fmt::format("; these wait {:.1f} %", 100 * report.times->bubble());
   return text + "\n\n";
 }
@@ -137,7 +137,7 @@ std::string store_text(const PlanReport& report) {
   text += fmt::format("  a worker pushes {:.4g} MB and pulls {:.4g} MB per step", mega(traffic.pushed),
                       mega(traffic.pulled));
   if (places.hosts() > 1)
-    text += fmt::format("; over the fullest links {:.4g} MB enter a host and {:.4g} MB leave one",
+    text += fmt::format("; over the busiest links, {:.4g} MB enter a host and {:.4g} MB leave one",
                         mega(traffic.entering), mega(traffic.leaving));
   if (report.times)
     text += fmt::format("\n  the busiest server adds up and updates for {:.4g} ms", 1e3 * report.times->server_s);
@@ -145,17 +145,18 @@ std::string store_text(const PlanReport& report) {
 }
 
 std::string shares_text(const EstimateShares& shares) {
-  return fmt::format("operators' time: {:.1f} % measured of these shapes, {:.1f} % of others, {:.1f} % by figures\n",
-                     100 * shares.same_operands, 100 * shares.same_operator, 100 * shares.figures);
+  return fmt::format(
+      "operators' time: {:.1f} % measured for these shapes, {:.1f} % for other shapes, {:.1f} % from device figures\n",
+      100 * shares.same_operands, 100 * shares.same_operator, 100 * shares.figures);
 }
 
 std::string averaging_text(const PlanReport& report) {
   const int64_t period = report.step.averaging->period;
   if (period == 1) return "the weights are averaged after every step\n\n";
-  std::string text =
-      fmt::format("the weights are averaged after one step in {}, such as this one; the others send nothing", period);
+  std::string text = fmt::format(
+      "the weights are averaged after one step in {}, such as this one; the other steps send nothing", period);
   if (report.between)
-    text += fmt::format(", and take {:.4g} ms: {:.4g} on average", 1e3 * report.between->step_s,
+    text += fmt::format(", and take {:.4g} ms; the mean of all steps is {:.4g} ms", 1e3 * report.between->step_s,
                         1e3 * report.mean_step_s());
   return text + "\n\n";
 }
@@ -177,8 +178,8 @@ std::string times_text(const PlanReport& report) {
     return std::abs(other.compute_s - rank.compute_s) <= 0.01 * rank.compute_s;
   });
   std::string text = fmt::format(
-      "a step takes {:.4g} ms{}: {:.4g} computing, {:.4g} waiting for {:.4g} of communication, {:.4g} else\n",
-      1e3 * times.step_s, alike ? "" : fmt::format(", as long as rank {}", last), 1e3 * rank.compute_s,
+      "a step takes {:.4g} ms{}: {:.4g} computing, {:.4g} waiting for {:.4g} of communication, {:.4g} other\n",
+      1e3 * times.step_s, alike ? "" : fmt::format(", the time of rank {}", last), 1e3 * rank.compute_s,
       1e3 * rank.exposed_comm_s, 1e3 * times.comm_s, 1e3 * times.host_s);
   const double mean_s = report.mean_step_s();
   text += fmt::format("{} samples/s; an epoch of {} step{} takes {:.4g} s\nfigures: {}\n",
@@ -222,16 +223,17 @@ std::string PlanReport::text(int width) const {
     const auto gigabytes = [](int64_t bytes) { return static_cast<double>(bytes) / kGigabyte; };
     memory_below += device_memory_bytes
                         ? fmt::format(
-                              "it does not fit: {:.1f} GB of the {:.0f} GB that a device has; a smaller batch "
-                              "takes less, {}, or more devices\n",
+                              "it does not fit: it takes {:.1f} GB, and a device has {:.0f} GB; use a smaller batch, "
+                              "{}, or more devices\n",
                               gigabytes(most_bytes()), gigabytes(*device_memory_bytes), smaller)
                         : fmt::format(
-                              "it does not fit: {:.1f} GB of the {:.1f} GB that workers may take here; a smaller "
-                              "batch takes less, or {}\n",
+                              "it does not fit: it takes {:.1f} GB, and workers may take {:.1f} GB here; use a smaller "
+                              "batch, or {}\n",
                               gigabytes(all_bytes()), gigabytes(most_of_workers(*host_memory_bytes)), smaller);
   }
   const auto shown = static_cast<int>(step.ranks.size());
-  if (shown < step.world_size) memory_below += fmt::format("ranks {} to {} are as these\n", shown, step.world_size - 1);
+  if (shown < step.world_size)
+    memory_below += fmt::format("ranks {} to {} are like these\n", shown, step.world_size - 1);
   if (step.store && step.store->type == "local")
     memory_below += fmt::format("the store holds {} MB in host memory\n", megabytes(step.store->bytes.front()));
   const std::string end = (step.pipeline ? pipeline_text(*this) : "") + (places ? store_text(*this) : "") +

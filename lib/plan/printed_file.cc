@@ -49,7 +49,7 @@ int64_t PrintedFile::integer(const json& object, const char* key, int64_t least,
 
 void PrintedFile::damaged(const std::string& got) const {
   throw Error(ExitCode::bad_data,
-              Mistake{.where = file_.string(), .expected = what(), .got = got, .advice = "write it anew"});
+              Mistake{.where = file_.string(), .expected = what(), .got = got, .advice = "write the file again"});
 }
 
 void PrintedFile::refuse(const std::string& expected, const std::string& got, const std::string& advice) const {

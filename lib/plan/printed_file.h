@@ -27,7 +27,7 @@ class PrintedFile {
   [[noreturn]] void refuse(const std::string& expected, const std::string& got, const std::string& advice) const;
 
  private:
-  std::string what() const { return "expected what dptrain " + command_ + " --json prints"; }
+  std::string what() const { return "expected the output of dptrain " + command_ + " --json"; }
 
   std::filesystem::path file_;
   std::string command_;

@@ -23,7 +23,7 @@ Precision read_precision(ConfigReader& config, const std::vector<DeviceId>& devi
   if (config.describing() || found == kPrecisions.end() || *found == Precision::fp32) return Precision::fp32;
   const bool of_gpus = *found != Precision::bf16;
   if (of_gpus && lists(devices, DeviceKind::cpu))
-    config.mistake("precision", "CPU workers compute in fp32 or bf16", name, "write one of these, or list GPUs alone");
+    config.mistake("precision", "CPU workers compute in fp32 or bf16", name, "write one of these, or list GPUs only");
   return *found;
 }
 
@@ -61,17 +61,16 @@ ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experimen
   if (config.describing() || name == "auto") return ops::ConvolutionAlgorithm::automatic;
   if (name == "measured") {
     if (lists(experiment.devices, DeviceKind::cpu))
-      refuse("CPU workers compute by a fixed rule", name);
+      refuse("CPU workers choose the algorithm by a fixed rule", name);
     else if (experiment.deterministic)
-      refuse("what measuring chooses can differ from run to run", "measured with deterministic: true");
+      refuse("measuring may choose differently in each run", "measured with deterministic: true");
     return ops::ConvolutionAlgorithm::automatic;
   }
   if (name == "direct") return ops::ConvolutionAlgorithm::direct;
   if (lists(experiment.devices, DeviceKind::cpu) && cpu_isa() == CpuIsa::baseline)
     refuse("winograd needs a CPU with AVX2", cpu_isa_name(cpu_isa()));
   if (lists(experiment.devices, DeviceKind::cuda) && experiment.precision != Precision::fp32)
-    refuse("winograd is computed in fp32 on a GPU",
-           fmt::format("winograd with {}", precision_name(experiment.precision)));
+    refuse("winograd needs fp32 on a GPU", fmt::format("winograd with {}", precision_name(experiment.precision)));
   return ops::ConvolutionAlgorithm::winograd;
 }
 

@@ -45,7 +45,7 @@ void require_links(const fs::path& checkpoints) {
   if (error)
     throw Error(ExitCode::io,
                 Mistake{.where = checkpoints.string(),
-                        .expected = "expected a folder in which the best checkpoint, of validation, can be linked",
+                        .expected = "expected a folder in which a link to the best checkpoint can be made",
                         .got = error.message(),
                         .advice = "choose another --out"});
   fs::remove(trial, error);

@@ -22,9 +22,9 @@ using nlohmann::ordered_json;
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& got) {
   throw Error(ExitCode::bad_data, Mistake{.where = file.string(),
-                                          .expected = "expected what dptrain bless writes",
+                                          .expected = "expected a file that dptrain bless has written",
                                           .got = got,
-                                          .advice = "write it anew with dptrain bless -o FILE"});
+                                          .advice = "write it again with dptrain bless -o FILE"});
 }
 
 double least_share(Precision precision) {
@@ -87,7 +87,7 @@ class Reader {
 };
 
 Blessing blessing_of(const json& document, const Reader& reader) {
-  if (reader.count(document, "schema") != 1) reader.damaged("another schema than 1");
+  if (reader.count(document, "schema") != 1) reader.damaged("a schema other than 1");
   const json &by = document.at("by"), &sent = document.at("sent");
   Blessing blessing{.run = reader.text(document, "run"),
                     .config = reader.config(document.at("config")),

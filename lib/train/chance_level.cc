@@ -54,10 +54,10 @@ std::optional<std::string> ChanceWatch::warning_after(const EpochMetrics& metric
   if (!metrics.staleness)
     return at_chance + (is_far_above ? "; lower learning_rate" : "; choose another learning_rate");
   // If no update was late, another store type would have the same problem.
-  if (metrics.staleness->mean() == 0) return at_chance + ", though no update was behind; choose another learning_rate";
+  if (metrics.staleness->mean() == 0) return at_chance + ", though no update was late; choose another learning_rate";
   return fmt::format(
-      "{}, with updates that were {:.1f} behind on average; lower learning_rate or max_staleness, or use "
-      "type: dist_sync",
+      "{}, with gradients of weights that were {:.1f} updates old on average; lower learning_rate or max_staleness, or "
+      "use type: dist_sync",
       at_chance, metrics.staleness->mean());
 }
 

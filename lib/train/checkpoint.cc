@@ -22,7 +22,7 @@ void require_manifest(const fs::path& folder) {
   throw Error(ExitCode::bad_data, Mistake{.where = (folder / kManifest).string(),
                                           .expected = "expected the manifest of a checkpoint",
                                           .got = "none",
-                                          .advice = "get it back from a copy, or use another checkpoint"});
+                                          .advice = "restore it from a copy, or use another checkpoint"});
 }
 
 }  // namespace
@@ -71,9 +71,9 @@ bool read_newest(const fs::path& folder, const DamageReport& report, const std::
   }
   if (unread) std::rethrow_exception(unread);
   throw Error(ExitCode::bad_data, Mistake{.where = folder.string(),
-                                          .expected = "expected a checkpoint that is whole",
+                                          .expected = "expected an undamaged checkpoint",
                                           .got = fmt::format("{} damaged", folders.size()),
-                                          .advice = "get one back from a copy, or begin anew with another --out"});
+                                          .advice = "restore one from a copy, or start a new run with another --out"});
 }
 
 std::optional<ResumePoint> newest_checkpoint(const fs::path& folder, const DamageReport& report) {

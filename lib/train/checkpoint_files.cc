@@ -60,14 +60,15 @@ bool require_file(const fs::path& folder, const StateFile& file, const Checkpoin
   const WrittenFile known = listed == manifest.files.end() ? WrittenFile{} : listed->second;
   const fs::path path = folder / file.name;
   const auto refuse = [&](const std::string& expected, const std::string& got) {
-    throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
-                                            .expected = expected,
-                                            .got = got,
-                                            .advice = "the file is damaged or not of this checkpoint; use another"});
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = path.string(),
+                        .expected = expected,
+                        .got = got,
+                        .advice = "the file is damaged or from another checkpoint; use another checkpoint"});
   };
   std::error_code error;
   const uint64_t bytes = fs::file_size(path, error);
-  if (error) refuse("expected a file that manifest.json names", "none");
+  if (error) refuse("expected this file, which manifest.json names", "none");
   if (bytes != known.bytes) refuse(fmt::format("expected {} bytes", known.bytes), fmt::format("{}", bytes));
   const std::string digest = sha256_of_file(path);
   if (digest != known.sha256) refuse(fmt::format("expected SHA-256 {}", known.sha256), digest);

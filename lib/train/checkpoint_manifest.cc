@@ -169,7 +169,7 @@ void require_own_digest(const ordered_json& document, const std::string& where) 
   const std::string digest = digest_of(document);
   if (document.at(kOwnDigest) == digest) return;
   throw Error(ExitCode::bad_data, Mistake{.where = where,
-                                          .expected = fmt::format("expected the SHA-256 of what it says, {}", digest),
+                                          .expected = fmt::format("expected the SHA-256 of its content, {}", digest),
                                           .got = document.at(kOwnDigest).dump(),
                                           .advice = "the file is damaged; use another checkpoint"});
 }

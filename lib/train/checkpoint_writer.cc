@@ -150,10 +150,9 @@ void remove_older_checkpoints(const fs::path& written, int64_t keep) {
   try {
     require_whole(written);
   } catch (const Error& error) {
-    throw Error(ExitCode::io,
-                fmt::format("{}: reads back other than it was written, so none before it is removed; is the disk "
-                            "failing? {}",
-                            written.string(), error.what()));
+    throw Error(ExitCode::io, fmt::format("{}: what is read back differs from what was written, so no older checkpoint "
+                                          "is removed; is the disk failing? {}",
+                                          written.string(), error.what()));
   }
   const auto folders = checkpoint_folders(written.parent_path());
   const auto best = linked_best(written.parent_path());
@@ -172,7 +171,7 @@ std::vector<fs::path> put_aside_after(const fs::path& folder, int64_t step) {
     fs::rename(later, aside, error);
     if (error)
       throw Error(ExitCode::io, Mistake{.where = later.string(),
-                                        .expected = "could not put it aside, a checkpoint of a later step",
+                                        .expected = "could not move aside this checkpoint of a later step",
                                         .got = error.message(),
                                         .advice = "move it, or train in another --out"});
     put.push_back(aside);

@@ -84,10 +84,11 @@ void Comparison::find_initial_weights(const PlannedRun& run) {
   const std::filesystem::path& named = weights->path;
   const auto refuse_where_replaced = [&](const RunDirectory& directory) {
     if (options_.earlier != EarlierRun::overwrite || !lies_in_run(named, directory.path())) return;
-    throw Error(ExitCode::usage, Mistake{.where = named.string(),
-                                         .expected = "expected weights to begin with that --overwrite leaves",
-                                         .got = fmt::format("those of {}", directory.path().string()),
-                                         .advice = "copy them elsewhere, or choose another --out"});
+    throw Error(ExitCode::usage,
+                Mistake{.where = named.string(),
+                        .expected = "expected initial weights outside the runs that --overwrite replaces",
+                        .got = fmt::format("the weights of {}", directory.path().string()),
+                        .advice = "copy them elsewhere, or choose another --out"});
   };
   for (const auto& directories : directories_)
     for (const auto& directory : directories) refuse_where_replaced(*directory);

@@ -141,7 +141,7 @@ ComparisonAssertion::ComparisonAssertion(std::string_view expression, std::span<
   const Parser before_run = parser;
   run_ = parser.run(runs);
   if (run_ && metric_->of == Metric::Of::all)
-    before_run.refuse(fmt::format("{} is of all runs together; expected an operator", metric_->name),
+    before_run.refuse(fmt::format("{} covers all runs together; expected an operator", metric_->name),
                       fmt::format("leave ({}) out", *run_));
   operator_ = parser.comparison();
   const Parser before_bound = parser;
@@ -151,15 +151,15 @@ ComparisonAssertion::ComparisonAssertion(std::string_view expression, std::span<
                         fmt::format("write {:g} for {:g} %", bound_ / 100, bound_));
   if (metric_->needs_target && std::ranges::none_of(runs, &AssertedRun::has_target))
     throw Error(ExitCode::usage, Mistake{.where = fmt::format("--assert '{}'", expression_),
-                                         .expected = fmt::format("{} needs an accuracy to come to", metric_->name),
+                                         .expected = fmt::format("{} needs a target accuracy", metric_->name),
                                          .got = "",
-                                         .advice = "give it, say --target 0.95"});
+                                         .advice = "add for instance --target 0.95"});
   for (const AssertedRun& run : runs)
     if (metric_->needs_evaluation && !run.evaluated && (!run_ || *run_ == run.name))
       throw Error(ExitCode::usage, Mistake{.where = fmt::format("--assert '{}'", expression_),
                                            .expected = fmt::format("run '{}' has no test accuracy", run.name),
                                            .got = "",
-                                           .advice = "let it be evaluated, --set eval_every=1"});
+                                           .advice = "evaluate it with --set eval_every=1"});
 }
 
 AssertionOutcome ComparisonAssertion::check(std::span<const RunFigures> runs) const {
@@ -169,7 +169,7 @@ AssertionOutcome ComparisonAssertion::check(std::span<const RunFigures> runs) co
     const auto value = metric_->value(runs, run);
     const bool holds = value && operator_->holds(*value, bound_);
     std::string shown = value                   ? fmt::format("{:.6g}", *value)
-                        : metric_->needs_target ? "unknown, as not every training has come to the target"
+                        : metric_->needs_target ? "unknown, as not every training run has reached the target"
                                                 : "unknown, as nothing was evaluated";
     // A rounded value must not appear on the other side of the bound.
     if (const auto rounded = plain_number(shown); rounded && operator_->holds(*rounded, bound_) != holds)

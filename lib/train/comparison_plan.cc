@@ -58,17 +58,17 @@ void require_other_name(const std::vector<PlannedRun>& runs, const std::string& 
       Mistake{.where = "compare",
               .expected = "each run needs a name of its own",
               .got = fmt::format("'{}' twice", name),
-              .advice = of_strategy ? fmt::format("name one of them: {} '{{name: {}, as: other}}'", kStrategies, name)
-                                    : "write another name: in one of the configurations"});
+              .advice = of_strategy ? fmt::format("rename one of them: {} '{{name: {}, as: other}}'", kStrategies, name)
+                                    : "change name: in one of the configurations"});
 }
 
 /// Throws 78 for a run name that is also the name of a file that compare writes beside the runs' directories.
 void require_own_directory(const std::string& name) {
   if (name != "compare.json" && name != "compare.md") return;
   throw Error(ExitCode::config, Mistake{.where = "compare",
-                                        .expected = "a run's name is that of its directory",
+                                        .expected = "a run's directory is named after the run",
                                         .got = fmt::format("'{}', which is a file of the comparison", name),
-                                        .advice = "name it otherwise"});
+                                        .advice = "choose another name"});
 }
 
 std::vector<DifferingKey> differences_of(const std::vector<PlannedRun>& runs) {
@@ -90,7 +90,7 @@ std::vector<ComparedConfig> configs_by_strategy(const ConfigNode& config, std::s
   for (ConfigNode item : items.list) {
     if (item.kind != ConfigNode::Kind::scalar && item.kind != ConfigNode::Kind::map)
       throw Error(ExitCode::config, Mistake{.where = kStrategies,
-                                            .expected = "expected names and maps of strategies",
+                                            .expected = "expected strategies as names or maps",
                                             .got = item.text(),
                                             .advice = "write for instance 'single,ddp,{name: ddp, overlap: false, as: "
                                                       "plain}'"});

@@ -118,27 +118,33 @@ std::vector<TableColumn> lost_columns_of(const std::vector<RunFigures>& runs) {
 
 /// The heading of the table of lost seconds.
 std::string of_the_lost(const RunFigures& first) {
-  return fmt::format("What s/epoch is made of: an even share of {}'s, by {}, and what is lost beyond it:", first.run,
-                     first.power->kind == DeviceKind::cpu ? "cores" : "GPUs");
+  return fmt::format(
+      "What s/epoch consists of: an even share of {}'s s/epoch by {}, and the seconds lost beyond that share:",
+      first.run, first.power->kind == DeviceKind::cpu ? "cores" : "GPUs");
 }
 
 /// The epochs that the seconds are from, and the meaning of the table's shorter headers.
 std::string of_the_seconds(const std::vector<RunFigures>& runs) {
   const auto several = [](const RunFigures& run) { return run.trainings.front().epochs > 1; };
   std::string sentence = std::ranges::any_of(runs, several)
-                             ? "Seconds, samples/s, bytes sent and exposed communication are of an epoch: the median "
+                             ? "Seconds, samples/s, bytes sent and exposed communication are for one epoch: the median "
                                "over the epochs after the first"
-                             : "Seconds, bytes sent and exposed communication are of the one epoch";
+                             : "Seconds, bytes sent and exposed communication are for the only epoch";
   if (const size_t repetitions = runs.front().trainings.size(); repetitions > 1)
-    sentence += fmt::format("; the mean of {} trainings with seeds of their own ± the standard deviation", repetitions);
-  sentence += ". Peak memory is of the device that holds most, imbalance that over the least.";
+    sentence +=
+        fmt::format("; the mean of {} training runs with different seeds ± the standard deviation", repetitions);
+  sentence +=
+      ". Peak memory is that of the device that holds most; imbalance is its ratio to that of the device that holds "
+      "least.";
   if (const auto target = runs.front().target)
     sentence += fmt::format(
-        " Seconds to {:g} % are of training, up to the end of the first epoch whose test accuracy is at least that.",
+        " Seconds to {:g} % are training seconds up to the end of the first epoch whose test accuracy is at least "
+        "that.",
         100 * *target);
   const auto is_cut_otherwise = [&](const RunFigures& run) { return are_cut_otherwise(runs.front(), run); };
   if (std::ranges::any_of(runs, is_cut_otherwise))
-    sentence += " Epochs were cut short after different numbers of samples: speed-ups are of as many.";
+    sentence +=
+        " Epochs were cut short after different numbers of samples: speed-ups are for equal numbers of samples.";
   return sentence;
 }
 
@@ -163,7 +169,7 @@ std::string of_the_difference(const std::string& what, double value, const Paire
 std::vector<std::string> significance(const RunFigures& first, const RunFigures& run) {
   std::vector<std::string> parts;
   if (const auto seconds = seconds_difference(first, run))
-    parts.push_back(of_the_difference("seconds an epoch", seconds->mean, *seconds));
+    parts.push_back(of_the_difference("seconds per epoch", seconds->mean, *seconds));
   if (const auto seconds = target_difference(first, run))
     parts.push_back(of_the_difference(fmt::format("seconds to {:g} %", 100 * *first.target), seconds->mean, *seconds));
   if (const auto accuracy = accuracy_difference(first, run))
@@ -180,7 +186,7 @@ std::string of_the_fault(const parallel::InjectedFault& fault, const std::vector
   if (names.empty()) names.emplace_back("none of these");
   const bool holds_it = runs.size() > 1 && suffers(runs.front());
   return fmt::format("Slowed on purpose, by --fault {}: {}{}.", fault_text(fault), fmt::join(names, ", "),
-                     holds_it ? fmt::format("; even shares hold what that costs {}", names.front()) : "");
+                     holds_it ? fmt::format("; even shares include what that costs {}", names.front()) : "");
 }
 
 }  // namespace
@@ -196,7 +202,7 @@ std::vector<std::string> ComparisonReport::sentences() const {
     if (const auto why = advice(runs.front(), run)) sentences.push_back(*why + ".");
   }
   for (const AssertionOutcome& outcome : assertions) sentences.push_back(outcome.sentence);
-  if (!finished) sentences.emplace_back("Not all trainings were made: this is of those that were.");
+  if (!finished) sentences.emplace_back("Some training runs were not made: the figures are from the others.");
   return sentences;
 }
 

@@ -167,9 +167,9 @@ DeviceSettings read_device_settings(ConfigReader& config, const ConfigJob& job) 
     settings.devices_of_processes = {static_cast<int>(settings.devices.size())};
   settings.threads = read_threads(config, settings.devices.size(), job.workers_of_host());
   if (job.processes > 1 && settings.devices.size() > kMostRanksOfProcess)
-    config.mistake("devices", fmt::format("expected at most {} of each of several processes", kMostRanksOfProcess),
-                   fmt::format("{}", settings.devices.size()),
-                   "start more processes on this host, each with some of them");
+    config.mistake(
+        "devices", fmt::format("expected at most {} per process in a job of several processes", kMostRanksOfProcess),
+        fmt::format("{}", settings.devices.size()), "start more processes on this host, each with fewer devices");
   if (settings.world_devices() > kMostRanks)
     config.mistake("devices", fmt::format("expected at most {} in all", kMostRanks),
                    fmt::format("{}", settings.world_devices()), "train on fewer");

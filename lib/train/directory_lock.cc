@@ -71,12 +71,13 @@ bool DirectoryLock::is_held() const {
 
 void DirectoryLock::require_held() const {
   if (is_held()) return;
-  throw Error(ExitCode::io,
-              Mistake{.where = path_.string(),
-                      .expected = "the run directory was removed or renamed while it was written to",
-                      .got = "",
-                      .advice = "of one that was renamed, --out with its new name and --resume go on from "
-                                "its last checkpoint"});
+  throw Error(
+      ExitCode::io,
+      Mistake{
+          .where = path_.string(),
+          .expected = "the run directory was removed or renamed while it was written to",
+          .got = "",
+          .advice = "if it was renamed, go on from its last checkpoint with its new name as --out and with --resume"});
 }
 
 void DirectoryLock::remove() {

@@ -46,12 +46,13 @@ void report_diverged_weights(const parallel::StepNumbers& numbers) { report("the
 
 void report_difference(const parallel::WeightDifference& difference, const parallel::StepNumbers& numbers,
                        const RankName& name) {
-  throw Error(ExitCode::diverged,
-              Mistake{.where = place_of(numbers),
-                      .expected = fmt::format("expected {} to have the same bits on all devices", difference.tensor),
-                      .got = fmt::format("other ones on {} than on {}", name(difference.rank), name(difference.other)),
-                      .advice = "a device has computed or kept something wrongly: test it, and go on from the last "
-                                "checkpoint with --resume"});
+  throw Error(
+      ExitCode::diverged,
+      Mistake{.where = place_of(numbers),
+              .expected = fmt::format("expected {} to be bit-identical on all devices", difference.tensor),
+              .got = fmt::format("different bits on {} than on {}", name(difference.rank), name(difference.other)),
+              .advice = "a device has computed or stored a wrong value: test the devices, and go on from the last "
+                        "checkpoint with --resume"});
 }
 
 }  // namespace dptrain::train

@@ -47,9 +47,9 @@ std::vector<nn::NamedValues> read_average_weights(const std::filesystem::path& f
   if (!average_beside(file))
     throw Error(ExitCode::bad_data,
                 Mistake{.where = file.string(),
-                        .expected = "expected an average of the weights beside it, average.safetensors",
+                        .expected = "expected a moving average of the weights beside it, average.safetensors",
                         .got = "none",
-                        .advice = "name a checkpoint of a training with ema, or leave out average"});
+                        .advice = "name a checkpoint of a run with ema, or leave out average"});
   return read_evaluation_weights(file);
 }
 

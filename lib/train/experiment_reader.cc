@@ -25,7 +25,8 @@ struct BatchSizes {
 std::string equal_parts(int64_t batch, int64_t shares, const std::string& split) {
   const int64_t fewer = batch / shares * shares;
   if (fewer == batch) return fmt::format("batch_size {} on {} needs {} each", batch, split, batch / shares);
-  return fmt::format("batch_size {} on {} has no equal parts, as {} and {} have", batch, split, fewer, fewer + shares);
+  return fmt::format("batch_size {} can't be divided evenly among {}, but {} and {} can", batch, split, fewer,
+                     fewer + shares);
 }
 
 BatchSizes read_batch_sizes(ConfigReader& config, int64_t devices) {
@@ -68,7 +69,7 @@ void read_subject(ConfigReader& config, const std::string& default_name, Experim
   config.default_varies("name");
   if (!config.describing() && !names_a_folder(experiment.name))
     config.mistake("name", "expected the name of a folder in UTF-8: no slash, no control character, not '.' or '..'",
-                   fmt::format("'{}'", experiment.name), "write name: and another one, or --set name=...");
+                   fmt::format("'{}'", experiment.name), "choose another one with name: or --set name=...");
   experiment.seed = static_cast<uint64_t>(config.integer("seed", 0, {.min = 0, .help = "seed of everything random"}));
   experiment.model = models::read_model(config);
   DatasetRequest request{.seed = experiment.seed};
@@ -87,7 +88,7 @@ void read_sharing(ConfigReader& config, int devices, int processes, Experiment& 
       config, {.devices = devices, .processes = processes, .batch_size = sizes.batch, .accumulate = sizes.accumulate});
   experiment.split = read_split(config, devices);
   if (experiment.strategy.is_pipeline() && (experiment.split.measured || experiment.split.weights))
-    config.mistake("split", fmt::format("a batch goes through the stages of {} whole", experiment.strategy.name),
+    config.mistake("split", fmt::format("{} sends whole batches through its stages", experiment.strategy.name),
                    experiment.split.measured ? "auto" : "weights", "write split: even, or stages: auto");
   const int of_pipeline = experiment.strategy.devices_of_part();
   for (const int of_process : experiment.devices_of_processes)
@@ -124,10 +125,10 @@ void refuse_out_of_step(ConfigReader& config, const Experiment& experiment) {
   };
   if (experiment.clip_norm) refuse("clip_norm", "a norm of all gradients", "leave it out");
   if (experiment.optimizer.measures)
-    config.mistake(
-        "optimizer",
-        fmt::format("kvstore of type dist_async knows no norm of a layer's gradients, expected {}", optim::kUnmeasured),
-        experiment.optimizer.name, "choose another optimizer, or choose type: dist_sync");
+    config.mistake("optimizer",
+                   fmt::format("kvstore of type dist_async never has the norm of a layer's gradients, expected {}",
+                               optim::kUnmeasured),
+                   experiment.optimizer.name, "choose another optimizer, or choose type: dist_sync");
   if (experiment.precision == Precision::fp16) refuse("precision", "a loss scale of all processes", "use bf16");
   if (experiment.batch_norm != parallel::BatchNormMode::local)
     refuse("batch_norm", std::string(parallel::batch_norm_mode_name(experiment.batch_norm)), "write batch_norm: local");
@@ -138,7 +139,7 @@ void refuse_out_of_step(ConfigReader& config, const Experiment& experiment) {
 void refuse_own_trainings(ConfigReader& config, const Experiment& experiment) {
   if (!experiment.strategy.averaging || config.describing()) return;
   const auto refuse = [&](const char* key, const std::string& what, const std::string& got, const std::string& advice) {
-    config.mistake(key, fmt::format("devices of local_sgd have no {} in common, expected none", what), got,
+    config.mistake(key, fmt::format("devices of local_sgd share no {}, expected none", what), got,
                    advice + ", or choose ddp");
   };
   if (experiment.precision == Precision::fp16) refuse("precision", "loss scale", "fp16", "use bf16");
@@ -148,8 +149,8 @@ void refuse_own_trainings(ConfigReader& config, const Experiment& experiment) {
     refuse("shards", "sum of gradients", fmt::format("{}", experiment.shards), "leave them out");
   if (experiment.batch_norm != parallel::BatchNormMode::local)
     config.mistake("batch_norm",
-                   "devices of local_sgd meet in an averaging alone, which averages running statistics, "
-                   "too; expected local",
+                   "devices of local_sgd communicate only when they average, which averages running statistics, too; "
+                   "expected local",
                    parallel::batch_norm_mode_name(experiment.batch_norm), "write batch_norm: local, or choose ddp");
 }
 
@@ -162,15 +163,15 @@ void refuse_deferred_updates(ConfigReader& config, const Experiment& experiment)
                    advice + ", or write overlap: true");
   };
   if (lists(experiment.devices, DeviceKind::cuda))
-    refuse("devices", "updates on CPU workers alone, expected no GPU", "GPUs", "list CPU workers");
+    refuse("devices", "updates on CPU workers only, expected no GPU", "GPUs", "list CPU workers");
   if (experiment.clip_norm)
-    refuse("clip_norm", "knows no norm of all gradients, expected none", fmt::format("{}", *experiment.clip_norm),
+    refuse("clip_norm", "never has the norm of all gradients, expected none", fmt::format("{}", *experiment.clip_norm),
            "leave it out");
   if (experiment.optimizer.measures)
-    refuse("optimizer", fmt::format("knows no norm of a layer's gradients, expected {}", optim::kUnmeasured),
+    refuse("optimizer", fmt::format("never has the norm of a layer's gradients, expected {}", optim::kUnmeasured),
            experiment.optimizer.name, "choose another optimizer");
   if (experiment.shards > 0)
-    refuse("shards", "has no shards, expected none", fmt::format("{}", experiment.shards), "leave them out");
+    refuse("shards", "doesn't support shards, expected none", fmt::format("{}", experiment.shards), "leave them out");
 }
 
 /// Reads settings that change no result: steps in flight, loader threads, links, timeouts, logs, memory.
@@ -183,8 +184,8 @@ void read_machine_settings(ConfigReader& config, const ConfigJob& job, Experimen
                      {.min = 1, .max = 64, .help = "threads that load the samples of each device, beside its own"}));
   experiment.links = read_links(config, experiment.devices);
   if (experiment.links && job.processes > 1)
-    config.mistake("links", "a job of several processes goes over the links that it has, expected none",
-                   "simulated ones", "leave them out, or start dptrain alone");
+    config.mistake("links", "a job of several processes uses its real links, expected none", "simulated ones",
+                   "leave them out, or start a single process");
   experiment.timeout_s = config.number("timeout_s", 300,
                                        {.min = 1,
                                         .max = 1e7,

@@ -28,9 +28,9 @@ struct KindWords {
 const std::vector<KindWords>& kinds() {
   static const std::vector<KindWords> all = {
       {Kind::kill, "kill", "is killed", "kill:rank=1,step=37"},
-      {Kind::stop, "stop", "stands still", "stop:rank=1,step=37,seconds=5", {"seconds"}},
+      {Kind::stop, "stop", "is stopped", "stop:rank=1,step=37,seconds=5", {"seconds"}},
       {Kind::hang, "hang", "hangs", "hang:rank=1,step=37"},
-      {Kind::memory, "memory", "has no memory left", "memory:rank=1,step=37"},
+      {Kind::memory, "memory", "runs out of memory", "memory:rank=1,step=37"},
       {Kind::slow, "slow", "is late", "slow:rank=1,ms=20", {"ms", "steps"}},
       {Kind::flip, "flip", "has a wrong bit in a weight", "flip:rank=1,step=37", {"parameter"}},
       {Kind::nan, "nan", "has NaN in a weight", "nan:rank=1,step=37", {"parameter"}}};
@@ -88,7 +88,7 @@ class FaultReader {
     std::vector<std::string> names;
     for (const KindWords& one : kinds()) names.emplace_back(one.name);
     throw Error(ExitCode::usage, Mistake{.where = "--fault",
-                                         .expected = "expected a kind of fault, with what it needs",
+                                         .expected = "expected a kind of fault and its keys",
                                          .got = fmt::format("'{}'", text_),
                                          .advice = suggestion(name, names)});
   }
@@ -101,7 +101,8 @@ class FaultReader {
       const size_t equals = entry.find('=');
       const std::string key = entry.substr(0, equals);
       if (std::ranges::find(known, key) == known.end())
-        refuse(fmt::format("expected {} of {}", fmt::join(known, ", "), words_->name), fmt::format("'{}'", key));
+        refuse(fmt::format("expected one of {} for {}", fmt::join(known, ", "), words_->name),
+               fmt::format("'{}'", key));
       if (has(key)) refuse(fmt::format("expected {} once", key), fmt::format("'{}' again", entry));
       values_.emplace_back(key, equals == std::string::npos ? "" : entry.substr(equals + 1));
       begin = end + 1;
@@ -187,14 +188,14 @@ void require_ranks(const std::vector<InjectedFault>& faults, size_t ranks, bool 
       throw Error(ExitCode::usage, Mistake{.where = where, .expected = expected, .got = got, .advice = advice});
     };
     if (fault.kind == Kind::hang && ranks == 1)
-      refuse("expected other ranks, which wait for it no longer than timeout_s", "none",
-             "add a device, as one that computes alone may take as long as it takes");
+      refuse("expected other ranks, which wait for it for timeout_s at most", "none",
+             "add a device, as no timeout ends a device that computes alone");
     if (fault.kind == Kind::stop && fault.seconds == 0 && !is_job)
-      refuse("expected seconds, or other processes, which miss it", "neither",
-             "add seconds=5 for instance, as nobody lets a process go on that is alone");
+      refuse("expected seconds, or other processes, which notice that it is stopped", "neither",
+             "add for instance seconds=5, as nothing wakes a process that runs alone");
     if (static_cast<size_t>(fault.rank) >= ranks)
       refuse(ranks == 1 ? "expected rank=0, the only one" : fmt::format("expected a rank from 0 to {}", ranks - 1),
-             std::to_string(fault.rank), "ranks are the training's devices, in their order");
+             std::to_string(fault.rank), "ranks are the run's devices, in their order");
   }
 }
 

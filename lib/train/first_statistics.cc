@@ -43,14 +43,14 @@ void require_first_samples(const Experiment& experiment, const Dataset& data) {
                        : experiment.split.weights ? "give it more weight in split"
                                                   : "train on more samples or on fewer devices";
   if (experiment.strategy.in_step) advice += ", or write batch_norm: average";
-  throw Error(ExitCode::config,
-              Mistake{.where = "batch_norm",
-                      .expected = fmt::format("{} evaluates by the running statistics of the first {} alone, expected "
-                                              "samples for it in each step",
-                                              parallel::batch_norm_mode_name(experiment.batch_norm),
-                                              experiment.shards > 0 ? "shard" : "device"),
-                      .got = fmt::format("none of the {} of a micro-batch", largest),
-                      .advice = advice});
+  throw Error(
+      ExitCode::config,
+      Mistake{.where = "batch_norm",
+              .expected = fmt::format(
+                  "{} evaluates with the running statistics of the first {} only, expected samples for it in each step",
+                  parallel::batch_norm_mode_name(experiment.batch_norm), experiment.shards > 0 ? "shard" : "device"),
+              .got = fmt::format("none of the {} samples of a micro-batch", largest),
+              .advice = advice});
 }
 
 BatchSplit with_first_samples(const BatchSplit& split, const Experiment& experiment, const Dataset& data) {

@@ -136,19 +136,19 @@ std::vector<Finding> GateReport::findings() const {
   const auto differ = [&](const char* key) { return std::ranges::find(keys, key) != keys.end(); };
   std::string why_not_sent;
   if (differ("strategy"))
-    why_not_sent = "the strategy is another one";
+    why_not_sent = "the strategy is different";
   else if (was.devices.size() != is.devices.size())
-    why_not_sent = "there are more devices, or fewer";
+    why_not_sent = "the number of devices is different";
   else if (blessed.instructions != now.instructions)
     why_not_sent =
-        fmt::format("this processor has {}, that of the blessed ones {}", now.instructions, blessed.instructions);
+        fmt::format("this processor has {}, the blessed run's processor {}", now.instructions, blessed.instructions);
   std::string why_not_memory = why_not_sent;
   if (why_not_memory.empty() && (differ("devices") || differ("threads")))
-    why_not_memory = "devices or their threads are others";
+    why_not_memory = "the devices or their threads are different";
   else if (why_not_memory.empty() && differ("steps_in_flight"))
-    why_not_memory = "steps_in_flight is another one";
+    why_not_memory = "steps_in_flight is different";
   else if (why_not_memory.empty() && now.memory_varies)
-    why_not_memory = "threads that compute shards hold more or less, as they meet";
+    why_not_memory = "the memory of threads that compute shards varies with their timing";
 
   const auto nearly = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(a); };
   std::vector<Finding> all = {of_steps("learning rate", was, is, &FirstSteps::Step::learning_rate, nearly),

@@ -42,7 +42,7 @@ InitSetting read_init(ConfigReader& config, uint64_t seed) {
        }},
   };
   if (const std::string written = config.written("init"); looks_like_a_path(written)) {
-    config.mistake("init", "expected the name of a way to begin", "'" + written + "'",
+    config.mistake("init", "expected the name of an initialization", "'" + written + "'",
                    "write init: {from: " + written + "} for the weights of a file or a run");
     config.optional_text("init");
     return init;
@@ -56,7 +56,7 @@ InitSetting read_init(ConfigReader& config, uint64_t seed) {
   init.values.zero_biases = name == "lecun_normal";
   if (name == "normal") drawn = normal;
   if (!config.describing() && name == "from" && !init.weights)
-    config.mistake("init", "expected the file to begin from", "none", "write init: {from: FILE}");
+    config.mistake("init", "expected a file of initial weights", "none", "write init: {from: FILE}");
   return init;
 }
 

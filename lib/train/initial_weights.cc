@@ -32,11 +32,10 @@ void require_known(const std::vector<std::string>& except, const Tensors& model,
   };
   for (const std::string& entry : except) {
     if (has(model, entry) || has(file, entry)) continue;
-    throw Error(ExitCode::config,
-                Mistake{.where = "init.except",
-                        .expected = "expected names of the model's tensors, or of modules in front of theirs",
-                        .got = fmt::format("'{}'", entry),
-                        .advice = nn::suggested_cover(entry, names_of(model))});
+    throw Error(ExitCode::config, Mistake{.where = "init.except",
+                                          .expected = "expected names of the model's tensors or of its modules",
+                                          .got = fmt::format("'{}'", entry),
+                                          .advice = nn::suggested_cover(entry, names_of(model))});
   }
 }
 
@@ -85,7 +84,7 @@ void load_initial_weights(parallel::Strategy& strategy, const Experiment& experi
     tensors = with_drawn(model, std::move(tensors), except);
   }
   load_weights(strategy, tensors, path.string(), experiment.job,
-               "use the model and options that it was made with, or have such tensors drawn: init.except");
+               "use the model and options that it was made with, or list the tensors to be drawn in init.except");
 }
 
 }  // namespace dptrain::train

@@ -53,12 +53,12 @@ void require_samples_to_normalize(const Experiment& experiment, const Dataset& d
     if (cost.name != "batch_norm" || !x.ends_with(", 1, 1]")) continue;
     throw Error(ExitCode::config,
                 Mistake{.where = experiment.model.name,
-                        .expected = fmt::format("its batch norm of {} features, or channels of 1x1 images, needs "
-                                                "more than one value of each to train on",
+                        .expected = fmt::format("its batch norm of {} features, or channels of 1x1 images, needs more "
+                                                "than one value of each in training",
                                                 x.substr(4, x.find(", 1, 1]") - 4)),
                         .got = "one sample at a time",
-                        .advice = "let every device have two samples or more of a micro-batch, by batch_size, "
-                                  "accumulate or devices"});
+                        .advice = "give every device two or more samples of each micro-batch by a change of "
+                                  "batch_size, accumulate or devices"});
   }
 }
 

@@ -43,7 +43,7 @@ std::string table_of(const DeviceOperators& found, int width) {
     add_row(columns, {milliseconds(time.seconds), share(time.seconds), std::to_string(time.calls), rate_of(time),
                       time.name, time.way, time.operands});
   const double rest = std::max(0.0, found.step_s - found.operators_s());
-  add_row(columns, {milliseconds(rest), share(rest), "", "", "beside operators", "", ""});
+  add_row(columns, {milliseconds(rest), share(rest), "", "", "outside operators", "", ""});
   return text_table(columns, width);
 }
 

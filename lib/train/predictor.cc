@@ -29,7 +29,7 @@ void require_images(const Experiment& experiment) {
   throw Error(ExitCode::config, Mistake{.where = experiment.name,
                                         .expected = "expected a model and a data set of images",
                                         .got = fmt::format("{} on {}", experiment.model.name, experiment.dataset.name),
-                                        .advice = "dptrain eval, without --by-class, takes models of text"});
+                                        .advice = "for models of text use dptrain eval without --by-class"});
 }
 
 void require_finite_logits(std::span<const float> logits, const std::string& images, int64_t index) {

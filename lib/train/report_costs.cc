@@ -98,7 +98,7 @@ std::string report_times(const std::vector<ReportedRun>& runs) {
     for (const TimePart& part : kTimeParts) seconds += std::max(run->figures->time.*part.seconds, 0.0);
     longest = std::max(longest, seconds);
   }
-  HtmlColumn names{.header = "run", .cells = {}}, bars{.header = "seconds an epoch", .cells = {}, .look = "bars"};
+  HtmlColumn names{.header = "run", .cells = {}}, bars{.header = "seconds per epoch", .cells = {}, .look = "bars"};
   std::vector<TableColumn> numbers = {{.header = "s/epoch", .cells = {}}};
   for (const TimePart& part : kTimeParts) numbers.push_back({.header = part.header, .cells = {}});
   numbers.push_back({.header = "samples/s", .cells = {}});
@@ -115,9 +115,9 @@ std::string report_times(const std::vector<ReportedRun>& runs) {
   }
   std::vector<HtmlColumn> columns = {names, bars};
   for (const TableColumn& column : numbers) columns.push_back(html_column(column));
-  return "<p>Seconds of training of an epoch, the mean over the devices; all "
-         "figures are medians over the epochs after the first, which warms up, or of the one epoch. Exposed is "
-         "communication that no computation hid; bytes sent are of all devices together.</p>\n" +
+  return "<p>Training seconds per epoch, the mean over the devices. All figures are medians over the epochs after the "
+         "first, which warms up; with one epoch, they are from that epoch. Exposed communication is communication that "
+         "no computation hid. Bytes sent are the sum over all devices.</p>\n" +
          bar_legend(time_parts({})) + html_table(columns, "Where the seconds of an epoch go");
 }
 
@@ -146,8 +146,7 @@ std::string report_memory(const std::vector<ReportedRun>& runs) {
     }
   std::vector<HtmlColumn> columns = {names, html_column(numbers[0]), bars};
   for (size_t i = 1; i < numbers.size(); ++i) columns.push_back(html_column(numbers[i]));
-  return "<p>The most that each device held at once, in MB, and what it was made of "
-         "then.</p>\n" +
+  return "<p>The most memory that each device held at once, in MB, and what it consisted of at that time.</p>\n" +
          bar_legend(memory_parts({})) + html_table(columns, "Memory of each device at its peak");
 }
 

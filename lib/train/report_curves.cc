@@ -84,7 +84,7 @@ std::string legend(const std::vector<ReportedRun>& runs) {
   }
   if (others > 0)
     add(std::nullopt,
-        fmt::format("{}; named are the {} with {}", counted(others, "other run"), kCurveLooks, chosen_by(runs)));
+        fmt::format("{}; the {} runs with {} are named", counted(others, "other run"), kCurveLooks, chosen_by(runs)));
   return "<ul class=\"legend curves\">\n" + items + "</ul>\n";
 }
 
@@ -120,9 +120,9 @@ std::string time_to_accuracy(const std::vector<ReportedRun>& runs) {
       columns[i + 1].cells.push_back(seconds ? fmt::format("{:.2f}", *seconds) : "-");
     }
   }
-  return "<figure class=\"chart\">\n<figcaption>Seconds until a test accuracy</figcaption>\n<p class=\"quiet\">Of "
-         "training, up to the end of the first epoch with at least that accuracy.</p>\n" +
-         html_table(columns, "Training seconds until a test accuracy") + "</figure>\n";
+  return "<figure class=\"chart\">\n<figcaption>Seconds to reach a test accuracy</figcaption>\n<p "
+         "class=\"quiet\">Training seconds up to the end of the first epoch with at least that accuracy.</p>\n" +
+         html_table(columns, "Training seconds to reach a test accuracy") + "</figure>\n";
 }
 
 }  // namespace

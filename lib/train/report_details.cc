@@ -40,7 +40,7 @@ std::vector<std::string> notes_of(const ReportedRun& run) {
   else if (run.state.has_failed && !run.record.fault)
     notes.push_back(fmt::format("It failed after {}.", progress_of(run.state)));
   if (const auto& ending = run.record.ending) {
-    if (ending->stopped_early) notes.emplace_back("It stopped early, as its validation got no better.");
+    if (ending->stopped_early) notes.emplace_back("It stopped early, as its validation no longer improved.");
     if (ending->best_epoch) notes.push_back(fmt::format("Its best epoch is {}.", *ending->best_epoch));
   }
   int64_t skipped = 0;
@@ -58,8 +58,7 @@ std::string fault_of(const ReportedRun& run) {
   const auto& fault = run.record.fault;
   if (!fault) return "";
   return fmt::format(
-      "<p class=\"fault\"><strong>It failed with {} after {}:</strong> {}</p>\n<p>It goes on with "
-      "<code>{}</code></p>\n",
+      "<p class=\"fault\"><strong>It failed with {} after {}:</strong> {}</p>\n<p>Resume it with <code>{}</code></p>\n",
       fault->exit, html_text(progress_of(run.state)), html_text(fault->cause), html_text(fault->resume));
 }
 

@@ -90,7 +90,7 @@ std::string lead(const RunTable& table, const std::vector<ReportedRun>& runs) {
   if (!keys.empty())
     text += fmt::format(" They differ in {}{}.", fmt::join(keys, ", "),
                         more > 0 ? fmt::format(" and {}", counted(more, "more key")) : "");
-  if (std::ranges::any_of(runs, &ReportedRun::goes_on)) text += " What is unfinished is running, or was killed.";
+  if (std::ranges::any_of(runs, &ReportedRun::goes_on)) text += " Unfinished runs are still running or were killed.";
   return text;
 }
 

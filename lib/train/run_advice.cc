@@ -57,7 +57,7 @@ std::string help(const Cause& cause, const RunFigures& first, const RunFigures& 
   if (!straggler) {
     std::string text = cause.help;
     if (const auto batch = paying_batch(first, run))
-      text += fmt::format(": by these figures it is the faster one from per_device_batch_size: {} on", *batch);
+      text += fmt::format(": by these figures this run becomes the faster one at per_device_batch_size: {}", *batch);
     return text;
   }
   return fmt::format("the others wait for rank {} ({}), which computes {:.1f} times as long as they do",

@@ -119,13 +119,12 @@ std::string gap_in_epochs(const fs::path& metrics, int64_t last) {
   if (epochs.empty())
     return last == 0 ? ""
                      : fmt::format(
-                           "{}: expected a line for each epoch up to {}, got none, as of a run that has just gone "
-                           "on from another one's checkpoint; the training goes on all the same",
+                           "{}: expected a line for each epoch up to {}, got none, as in a run that has just resumed "
+                           "from another run's checkpoint; training continues anyway",
                            metrics.string(), last);
   if ((epochs.back() == last && last - epochs.front() + 1 == static_cast<int64_t>(epochs.size()))) return {};
-  return fmt::format(
-      "{}: expected a line for each epoch from {} to {}, got {} lines; the training goes on all the same",
-      metrics.string(), epochs.front(), last, epochs.size());
+  return fmt::format("{}: expected a line for each epoch from {} to {}, got {} lines; training continues anyway",
+                     metrics.string(), epochs.front(), last, epochs.size());
 }
 
 /// Returns a file of weights after checking that it is whole. The average beside it is checked too, because the
@@ -147,8 +146,8 @@ RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier, bool resuma
     if (earlier != EarlierRun::refuse || !fs::exists(path / result, error)) continue;
     const std::string what = result == std::string("metrics.jsonl") ? "metrics" : result;
     refuse(fmt::format("the run directory already has {}", what),
-           std::string(resumable ? "--resume goes on with it, " : "") +
-               "--overwrite replaces them, --out DIR chooses another directory");
+           std::string(resumable ? "--resume goes on with the run, " : "") +
+               "--overwrite replaces its files, --out DIR chooses another directory");
   }
   // The lock file alone isn't enough: a copy of a run may have one.
   const bool goes_on = earlier == EarlierRun::resume && std::ranges::any_of(kResults, [&](const char* result) {
@@ -274,8 +273,8 @@ std::vector<std::string> RunDirectory::go_back_to(int64_t epochs, int64_t step) 
     const fs::path path = path_ / file;
     if (const size_t line = keep_lines(path, key, last); line > 0)
       damage.push_back(
-          fmt::format("{}: line {} is none that a run writes, and is dropped with others like it; the file "
-                      "as it was is {}",
+          fmt::format("{}: line {} is not one that a run writes; it and others like it are dropped, and the original "
+                      "file is kept as {}",
                       path.string(), line, damaged_copy(path).string()));
   };
   keep("metrics.jsonl", "epoch", epochs);

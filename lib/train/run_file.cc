@@ -13,7 +13,7 @@ namespace dptrain::train {
 
 void refuse_run_file(const std::filesystem::path& file, const std::string& got) {
   throw Error(ExitCode::bad_data, Mistake{.where = file.string(),
-                                          .expected = "expected what a run of dptrain writes",
+                                          .expected = "expected a file that a run of dptrain has written",
                                           .got = got,
                                           .advice = "leave this directory out"});
 }

@@ -90,7 +90,7 @@ std::vector<fs::path> find_runs(const fs::path& path) {
   if (!runs.empty()) return runs;
   require_readable_folder(path);
   throw Error(ExitCode::missing_file, Mistake{.where = path.string(),
-                                              .expected = "expected a run directory, or a folder of some",
+                                              .expected = "expected a run directory, or a folder of run directories",
                                               .got = fs::exists(path) ? "neither" : "nothing there",
                                               .advice = advice_on_runs()});
 }
@@ -99,7 +99,7 @@ std::string advice_on_runs() {
   constexpr size_t kNamed = 3;
   std::vector<fs::path> runs;
   add_runs("runs", 2, runs);
-  if (runs.empty()) return "there are none in runs; train one, dptrain --config lenet_ddp_2cpu";
+  if (runs.empty()) return "there is no run in runs; train one with dptrain --config lenet_ddp_2cpu";
   std::vector<std::string> names;
   for (const fs::path& run : runs | std::views::take(kNamed)) names.push_back(run.string());
   return fmt::format("name for instance {}", fmt::join(names, ", "));

@@ -59,7 +59,7 @@ void RunTable::sort_by(const std::string& key) {
     throw Error(ExitCode::usage, Mistake{.where = "--sort",
                                          .expected = fmt::format("expected one of {}", fmt::join(known, ", ")),
                                          .got = fmt::format("'{}'", key),
-                                         .advice = "a key that all runs have alike is none of them"});
+                                         .advice = "a key with the same value in all runs gives no order"});
   std::vector<size_t> order(runs_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, {}, [&](size_t run) { return place_of(run, key); });

@@ -114,7 +114,7 @@ class Reader {
     throw Error(ExitCode::bad_data, Mistake{.where = fmt::format("{}: {}", path_, what),
                                             .expected = expected,
                                             .got = got,
-                                            .advice = "the file is damaged or no checkpoint; use another one"});
+                                            .advice = "the file is damaged or not a checkpoint; use another one"});
   }
 
   uint64_t data_bytes() const { return file_bytes_ - kLengthBytes - header_bytes_; }
@@ -186,7 +186,7 @@ class Reader {
     uint64_t end = 0;
     for (const Entry& entry : entries) {
       if (entry.begin != end)
-        refuse(shown(entry.name), fmt::format("expected it to begin at byte {}, where the one before ends", end),
+        refuse(shown(entry.name), fmt::format("expected it to begin at byte {}, where the tensor before it ends", end),
                fmt::format("{}", entry.begin));
       end = entry.end;
     }
@@ -238,7 +238,7 @@ void require_finite_tensors(const std::vector<nn::NamedValues>& tensors, const s
                 Mistake{.where = fmt::format("{}: {}", where, tensor.name),
                         .expected = "expected finite values",
                         .got = fmt::format("{} as number {}", *found, found - tensor.values.begin() + 1),
-                        .advice = "the training that wrote it has diverged; use an earlier checkpoint"});
+                        .advice = "the run that wrote it has diverged; use an earlier checkpoint"});
   }
 }
 

@@ -40,24 +40,24 @@ int read_shards(ConfigReader& config, const Experiment& experiment) {
   int64_t devices = 0;
   for (const int of_process : experiment.devices_of_processes) devices += of_process;
   if (shards % devices != 0)
-    return refuse(fmt::format("expected a number that the {} devices divide", devices), fmt::format("{}", shards),
+    return refuse(fmt::format("expected a multiple of {}, the number of devices", devices), fmt::format("{}", shards),
                   fmt::format("write for instance shards: {}", shards_that_suit(devices)));
   if (leaves_one_out(shards, devices))
-    return refuse(fmt::format("expected subtrees of the sum over shards for all of the {} devices", devices),
+    return refuse(fmt::format("expected a subtree of the sum over shards for each of the {} devices", devices),
                   fmt::format("{}, which leave some without a shard", shards),
                   fmt::format("write for instance shards: {}", shards_that_suit(devices)));
   if (experiment.split.measured || experiment.split.weights)
-    return refuse("the tree of sums over shards says which device computes which, expected no split", "a split",
-                  "leave one of them out");
+    return refuse("the tree of sums over shards decides which device computes which shard, expected no split",
+                  "a split", "leave one of them out");
   if (experiment.batch_norm == parallel::BatchNormMode::sync)
-    return refuse("batch norms see one shard each, expected batch_norm: local, average or first", "sync",
+    return refuse("with shards a batch norm sees only one shard, expected batch_norm: local, average or first", "sync",
                   "leave one of them out");
   if (experiment.strategy.is_pipeline() || experiment.strategy.deals_out_weights)
-    return refuse(fmt::format("strategy '{}' has no shards", experiment.strategy.name), fmt::format("{}", shards),
-                  "choose single, data_parallel, ddp or kvstore");
+    return refuse(fmt::format("strategy '{}' doesn't support shards", experiment.strategy.name),
+                  fmt::format("{}", shards), "choose single, data_parallel, ddp or kvstore");
   const auto compression = experiment.strategy.compression;
   if (compression != parallel::CompressionOptions::Method::none)
-    return refuse("gradients are compressed by device, expected compress: none",
+    return refuse("gradients are compressed per device instead of per shard, expected compress: none",
                   parallel::compression_name(compression), "leave one of them out");
   return static_cast<int>(shards);
 }

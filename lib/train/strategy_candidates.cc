@@ -67,13 +67,13 @@ StrategyCandidate candidate(const ConfigNode& config, const Experiment& written,
     return made;
   }
   if (made.experiment.strategy.is_pipeline() && facts.batch_norms)
-    made.trial.reason = "not tried: its batch statistics would be of micro-batches";
+    made.trial.reason = "not tried: its batch statistics would be those of micro-batches";
   else if (made.experiment.strategy.averaging)
-    made.trial.reason = "not tried: weights that are averaged now and then would change what is trained";
+    made.trial.reason = "not tried: averaging the weights every few steps would change the result";
   else if (made.experiment.strategy.compression != parallel::CompressionOptions::Method::none)
-    made.trial.reason = "not tried: compressed gradients would change what is trained";
+    made.trial.reason = "not tried: compressed gradients would change the result";
   else if (made.experiment.strategy.defers_updates)
-    made.trial.reason = "not tried: trials time single steps, and its updates are made in the next one";
+    made.trial.reason = "not tried: trials time single steps, but it updates the weights during the next step";
   return made;
 }
 

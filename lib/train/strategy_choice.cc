@@ -39,14 +39,15 @@ std::string reason_of_winner(const StrategyTrial& winner, const StrategyTrial& f
   if (&winner == &fastest) return "the fastest";
   const int64_t spared = fastest.figures->peak_bytes - winner.figures->peak_bytes;
   if (spared == 0) return fmt::format("within noise of the fastest, {}, and listed before it", name_of(fastest));
-  return fmt::format("within noise of the fastest, {}, and {} less on its fullest device", name_of(fastest),
+  return fmt::format("within noise of the fastest, {}, with {} less memory on its fullest device", name_of(fastest),
                      bytes_text(spared));
 }
 
 std::string reason_of_equal(const StrategyTrial& loser, const StrategyTrial& winner) {
   const int64_t more = loser.figures->peak_bytes - winner.figures->peak_bytes;
   if (more == 0) return fmt::format("within noise of {}, which is listed before it", name_of(winner));
-  return fmt::format("within noise of {}, {} more on its fullest device", name_of(winner), bytes_text(more));
+  return fmt::format("within noise of {}, with {} more memory on its fullest device", name_of(winner),
+                     bytes_text(more));
 }
 
 }  // namespace

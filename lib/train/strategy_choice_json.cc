@@ -118,7 +118,7 @@ StrategyChoice parse_choice(const std::string& text, const std::string& where) {
     return choice;
   } catch (const std::exception&) {
     throw Error(ExitCode::bad_data, Mistake{.where = where,
-                                            .expected = "expected what trials of strategies have chosen",
+                                            .expected = "expected the results of strategy trials",
                                             .got = "something else",
                                             .advice = "the file is damaged; use another checkpoint"});
   }

@@ -27,7 +27,7 @@ class StrategyTrials {
   int run() {
     if (written_.devices.size() == 1) {
       candidates_.front().trial.verdict = TrialVerdict::chosen;
-      candidates_.front().trial.reason = "one device has no other";
+      candidates_.front().trial.reason = "one device allows no other strategy";
       return 0;
     }
     std::vector<size_t> all;

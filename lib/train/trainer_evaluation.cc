@@ -28,7 +28,7 @@ bool Trainer::evaluate_epoch(EpochMetrics& metrics, RunDirectory* directory, Tra
     return metrics.test.has_value();
   } catch (const Error& error) {
     if (saved.empty() || error.code() == ExitCode::diverged) throw;
-    throw Error(error.code(), fmt::format("{}; epoch {} is in {}, and --resume begins with its evaluation",
+    throw Error(error.code(), fmt::format("{}; epoch {} is saved in {}, and --resume begins with its evaluation",
                                           error.what(), metrics.epoch, saved.string()));
   }
 }

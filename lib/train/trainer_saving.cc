@@ -70,8 +70,8 @@ void Trainer::end_trace(RunDirectory* directory, TrainingObserver& observer) {
   if (directory == nullptr) return;
   if (steps.last < steps.first || position_.step < steps.first)
     return observer.on_warning(
-        fmt::format("trace.json isn't written: --trace asks for none of the steps that were "
-                    "trained now, the last of which is {}",
+        fmt::format("trace.json isn't written: --trace asks for none of the steps that were trained this time, which "
+                    "end with step {}",
                     position_.step));
   try {
     directory->write_trace(text);

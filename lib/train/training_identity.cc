@@ -149,8 +149,8 @@ std::string advice_for(const std::string& name) {
   if (name == kVocabulary) return "give the data set the text and the vocabulary that it was trained with";
   if (name == option_name(kDataset, kClassNames)) return "give its folders the names that they had";
   if (name == option_name(kDataset, "partition"))
-    return "start as many processes with as many devices each, and set dataset.partition as it was";
-  return "set what it was trained with";
+    return "start the same number of processes with the same numbers of devices, and set dataset.partition as it was";
+  return "set the value that it was trained with";
 }
 
 }  // namespace
@@ -180,9 +180,9 @@ void require_same_training(const TrainingIdentity& own, const ResumePoint& resum
     if (other == value || (!other && is_option(name))) continue;
     const auto [expected, got] = differing(name, value, other.value_or("none"));
     throw Error(ExitCode::bad_data, Mistake{.where = resume.folder.string(),
-                                            .expected = fmt::format("expected a training with {} {}", name, expected),
+                                            .expected = fmt::format("expected a run with {} {}", name, expected),
                                             .got = got,
-                                            .advice = advice_for(name) + ", or begin anew with another --out"});
+                                            .advice = advice_for(name) + ", or start a new run with another --out"});
   }
 }
 
@@ -197,10 +197,12 @@ void require_same_kept(const std::vector<nn::NamedValues>& own, const std::vecto
   if (expected == got) return;
   throw Error(
       ExitCode::bad_data,
-      Mistake{.where = where,
-              .expected = fmt::format("expected what the optimizer keeps with this momentum, {}", expected),
-              .got = got,
-              .advice = "set optimizer.momentum to what it was trained with, or begin anew with another --out"});
+      Mistake{
+          .where = where,
+          .expected = fmt::format("expected the optimizer state for this momentum, {}", expected),
+          .got = got,
+          .advice =
+              "set optimizer.momentum to the value that it was trained with, or start a new run with another --out"});
 }
 
 void require_possible_position(const ResumePoint& resume, int64_t batches_per_epoch) {
@@ -213,12 +215,12 @@ void require_possible_position(const ResumePoint& resume, int64_t batches_per_ep
                         .advice = "the file is damaged; use another checkpoint"});
   };
   if (position.batches > batches_per_epoch)
-    refuse("batches", fmt::format("expected at most the {} of an epoch", batches_per_epoch), position.batches);
+    refuse("batches", fmt::format("expected at most the {} batches of an epoch", batches_per_epoch), position.batches);
   const int64_t of_epochs = position.step - position.batches;
   if (of_epochs % batches_per_epoch != 0 || of_epochs / batches_per_epoch != position.epochs)
     refuse("step",
-           fmt::format("expected the steps of {} epochs with {} batches, and {}", position.epochs, batches_per_epoch,
-                       position.batches),
+           fmt::format("expected the steps of {} epochs with {} batches each, plus {}", position.epochs,
+                       batches_per_epoch, position.batches),
            position.step);
 }
 
@@ -249,7 +251,7 @@ void require_same_input(const Experiment& experiment, const Dataset& data, const
                                                 option_name(kDataset, name), expected),
                         .got = got,
                         .advice = name == kClassNames ? "give the data set's folders the names that they had"
-                                                      : "set what they were trained with"});
+                                                      : "set the value that they were trained with"});
   };
   if (const auto names = class_names_of(data)) require(kClassNames, *names);
   for (const auto& [option, value] : experiment.dataset.options)
@@ -268,7 +270,7 @@ void require_same_model(const models::ModelSpec& model, const std::filesystem::p
                 Mistake{.where = weights.string(),
                         .expected = fmt::format("expected weights that were trained with {} {}", name, expected),
                         .got = got,
-                        .advice = "set what they were trained with"});
+                        .advice = "set the value that they were trained with"});
   }
 }
 

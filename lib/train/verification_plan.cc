@@ -113,7 +113,7 @@ class Planner {
                    stages > of_pipeline
                        ? fmt::format("the model has {} stages, fewer than {}, {} on each of {} devices", facts_.units(),
                                      stages, row.stages_per_device, of_pipeline)
-                       : fmt::format("the model has {} stages, fewer than devices, {}", facts_.units(), devices_));
+                       : fmt::format("the model has {} stages, fewer than the {} devices", facts_.units(), devices_));
     ConfigNode config = config_;
     set(config, fmt::format("strategy={}", row.strategy));
     if (stages > 0) {

@@ -19,16 +19,17 @@ constexpr std::array kPasses = {ComparedPass::forward, ComparedPass::loss, Compa
                                 ComparedPass::weights};
 
 constexpr const char* kLegend =
-    "Differences from single are the norm of the difference over the norm, of the layer that comes nearest to its "
-    "bound or goes farthest beyond; the bound is that of the nearest of all. It is ten times what another order of the "
-    "samples and a rounding of the weights change in single.";
+    "A difference from single is the norm of the difference divided by the norm, for the layer that comes nearest to "
+    "its bound or goes farthest beyond it; the bound is that of the nearest layer of all. A bound is ten times the "
+    "change that another order of the samples and a rounding of the weights cause in single.";
 
 constexpr const char* kShardsLegend =
-    "With shards, strategies are compared with single with as many, whose bits they have to have: their bound is 0.";
+    "With shards, strategies are compared with single with as many shards, which they have to match bit for bit: their "
+    "bound is 0.";
 
 constexpr const char* kCompressLegend =
-    "With compress, forward pass, loss and gradients of the first step are held, the latter with what devices keep of "
-    "them for the next step; weights and later steps differ by design.";
+    "With compress, only the forward pass, the loss and the gradients of the first step have to match, the gradients "
+    "together with what devices keep of them for the next step; weights and later steps differ by design.";
 
 /// The number of all-noise layers that are named.
 constexpr size_t kNamedLayers = 4;
@@ -83,7 +84,7 @@ std::string noise_sentence(const VerifiedRow& row) {
     names += fmt::format("{}{} {}{}", i == 0 ? "" : ", ", pass_name(noise[i].found.pass), noise[i].found.layer,
                          several ? fmt::format(" in step {}", noise[i].found.step) : "");
   if (noise.size() > kNamedLayers) names += fmt::format(" and {} more", noise.size() - kNamedLayers);
-  return fmt::format("With {} micro-batch{} {} of {} layers {} all noise, which can't fail: {}.", row.micro_batches,
+  return fmt::format("With {} micro-batch{} {} of {} layers {} all noise and can't fail: {}.", row.micro_batches,
                      row.micro_batches == 1 ? "" : "es", noise.size(), row.layers.size(),
                      noise.size() == 1 ? "is" : "are", names);
 }

@@ -65,7 +65,7 @@ def dptrain(case, a, devices, precision, beside):
         with busy_core(beside):
             code, out, said, peak = finished(command + ["--json", "--progress", "none"], folder)
         if code != 0:
-            raise RuntimeError(f"dptrain on {case.settings['model']} ended with {code}: {said}")
+            raise RuntimeError(f"dptrain on {case.settings['model']} exited with code {code}: {said}")
     epochs = [json.loads(line)["train"]["samples_per_s"] for line in out.splitlines()]
     return dict(samples_per_s=round(statistics.median(epochs[1:]), 1), memory_mb=round(peak - started, 1),
                 start_mb=round(started, 1))

@@ -137,7 +137,7 @@ def document(report):
         "dptrain's `single` and every peer in one process have all cores as threads, two devices and two processes half of them "
         "each. PyTorch's bf16 is autocast's."
         + f" It ran with {', '.join(told)}: without that it ends with an illegal instruction here." * bool(told)
-        + " In brackets stands what a ratio is to reach, of fp32 also a bar beyond that; `not` says that it doesn't.", "",
+        + " The brackets show the bar that a ratio must reach, and for fp32 also a stricter bar; `not` marks a bar that is missed.", "",
         "## Two devices against one, fp32", "",
         *table(["model", "", "single", "ddp", "ddp to single"], devices), "",
         "## Memory, fp32, MB", "",

@@ -45,7 +45,7 @@ TEST(Error, IsALineWhateverAUsersTextHas) {
 
 TEST(Check, NamesPlaceConditionAndValues) {
   const int wheels = 3;
-  testing::expect_error(ExitCode::bug, {"error_test.cc:", "a car with 3 wheels", "wheels == 4", "bug of dptrain"},
+  testing::expect_error(ExitCode::bug, {"error_test.cc:", "a car with 3 wheels", "wheels == 4", "bug in dptrain"},
                         [&] { DPTRAIN_CHECK(wheels == 4, "a car with {} wheels", wheels); });
   EXPECT_NO_THROW(DPTRAIN_CHECK(wheels == 3, "unused"));
 }

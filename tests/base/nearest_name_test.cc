@@ -66,7 +66,7 @@ TEST(NearestName, TakesTheNearerOfTwo) {
 
 TEST(Suggestion, AsksOrListsWhatIsKnown) {
   EXPECT_EQ(suggestion("sead", kKeys), "did you mean 'seed'?");
-  EXPECT_EQ(suggestion("optimizer", kKeys), "known are: batch_size, learning_rate, momentum, seed");
+  EXPECT_EQ(suggestion("optimizer", kKeys), "choose one of: batch_size, learning_rate, momentum, seed");
 }
 
 }  // namespace

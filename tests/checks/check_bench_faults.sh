@@ -41,10 +41,10 @@ expect([dict(fault=result["fault"], contestant=result["contestant"], **one) for 
 for one in printed:
     expect(one["left"] == 0 and one["resumed"] and one["over_s"] is not None, f"a trial is amiss: {one}")
 whole = dict(printed[0], exit=75, begun=True, records=3, causes=1, detected_s=0.2, left=0, resumed=True, gone_s=0.3, over_s=1)
-for change, said in (({}, []), (dict(over_s=None), ["hung"]), (dict(left=2), ["left a process"]), (dict(exit=137), ["ended with 137"]),
+for change, said in (({}, []), (dict(over_s=None), ["hung"]), (dict(left=2), ["left a process"]), (dict(exit=137), ["exited with code 137"]),
                      (dict(resumed=False), ["did not go on to the same weights"]), (dict(detected_s=1.5), ["knew after 1.5 s"]),
                      (dict(causes=2), ["told of several causes"]), (dict(records=0, detected_s=None), ["left no record"]),
-                     (dict(exit=137, begun=False, records=0, detected_s=None), ["ended with 137"])):
+                     (dict(exit=137, begun=False, records=0, detected_s=None), ["exited with code 137"])):
     found = list(bench_faults.defects("kill_store", {**whole, **change}))
     expect(found == said, f"of {change} it says {found}")
 # The fault happens before all processes of several hosts have joined.
@@ -60,7 +60,7 @@ try:
     bench_faults.measure(argparse.Namespace(faults={"kill": 1}, seed=1, without_peers=True), "", folder)
 except SystemExit as end_of_it:
     expect("dptrain has ended by itself 11 times" in str(end_of_it), f"of trials in vain it says {end_of_it}")
-for faults, counts in (("kill=300,stop", dict(kill=300, stop=10)), ("kill,kil", "'kil' is none of kill, "),
+for faults, counts in (("kill=300,stop", dict(kill=300, stop=10)), ("kill,kil", "'kil': expected one of kill, "),
                        ("kill=", "'kill=': expected a number of trials from 1 on, got ''"), ("stop=0", "got '0'"), ("stop=-1", "got '-1'")):
     try:
         found = bench_faults.trials_by_fault(faults, 10)

@@ -113,7 +113,7 @@ expect 64 "run needs a program" gpu_check run
 expect 64 "--precision needs one of" gpu_check --precision fp8 bench lenet
 expect 66 "there is no dptrain in $folder" gpu_check --build "$folder" test
 expect 64 "unknown argument 'now'" gpu_bundle now
-expect 64 "is there and no bundle" gpu_bundle --out "$folder/build"
+expect 64 "exists and is not a bundle" gpu_bundle --out "$folder/build"
 expect 66 "has no dptrain or no tests" gpu_bundle --build "$folder/tools" --out "$folder/bundle"
 check 71 "no GPU: there is no driver; run this where nvidia-smi lists one" test
 check 0 "$PWD" run printenv DPTRAIN_SOURCE_DIR
@@ -158,8 +158,8 @@ for row in "resnet18 | 512" "pyramidnet | 240" "pyramidnet | 768" "bert | 200"; 
 RESULT=SKIPPED check 1 "Add.Adds/cuda_f32: skipped: no row cuda_f32: why" --out "$folder/results" test
 # Tests that a crash has prevented run in a new process.
 CRASHES=1 check 1 "0 passed (0 on a GPU), 1 failed, 1 skipped, 0 not run" --out "$folder/results" --cuda-only test
-CRASHES=1 check 1 "Add.Adds/cuda_f32: ended with 9 | a.h:1: Skipped" --out "$folder/results" --logs "$folder/logs" --cuda-only test
-grep -qF "ended with 9" "$folder/logs/ops-test.log" || { echo "gpu_check: --logs has nothing of a crash"; bad=1; }
+CRASHES=1 check 1 "Add.Adds/cuda_f32: exited with code 9 | a.h:1: Skipped" --out "$folder/results" --logs "$folder/logs" --cuda-only test
+grep -qF "exited with code 9" "$folder/logs/ops-test.log" || { echo "gpu_check: --logs has nothing of a crash"; bad=1; }
 # A program that can't list its tests counts as failed, and the others run.
 printf '#!/bin/sh\necho "no libcudnn" >&2; exit 9\n' > "$folder/build/tests/broken_test"
 chmod +x "$folder/build/tests/broken_test"
@@ -168,8 +168,8 @@ check 1 "no test: could not list its tests: no libcudnn" --out "$folder/results"
 check 1 "ok      ops_test: 1 passed" --out "$folder/results" --cuda-only test
 rm "$folder/build/tests/broken_test"
 # A test for which no time is left counts as failed, too.
-check 1 "any test: not begun before the limit" --out "$folder/results" --limit-s 1 --cuda-only test
-TAKES_S=1 check 1 "nothing is left of --total-s 1" --out "$folder/results" --total-s 1 test sanitize
+check 1 "any test: not started before the limit" --out "$folder/results" --limit-s 1 --cuda-only test
+TAKES_S=1 check 1 "no time is left of --total-s 1" --out "$folder/results" --total-s 1 test sanitize
 # If the script is ended early, finished results are kept, and no program keeps running.
 mkdir -p "$folder/slow/tests"
 cp "$folder/build/dptrain" "$folder/slow"

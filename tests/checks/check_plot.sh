@@ -77,7 +77,7 @@ for number in {1..13}; do
   printf 'name: many\nseed: %s\n' "$number" > "$folder/many/$number/config.yaml"
 done
 said=$("$python" -B "$root/scripts/plot_runs.py" "$folder/many" -o "$folder/many.svg" 2>&1 > /dev/null)
-[[ $said == *"13 runs: the legend has the names of at most 12"* ]] || { echo "scripts/plot_runs.py: of 13 runs it says '$said'"; exit 1; }
+[[ $said == *"13 runs: the legend names at most 12 of them"* ]] || { echo "scripts/plot_runs.py: of 13 runs it says '$said'"; exit 1; }
 rm -r "$folder/many"
 
 # The drawing has two panels, each with the training and the test curve of every run. A point is missing if its epoch wasn't tested,

@@ -48,8 +48,8 @@ ended 0 '{"model": "LeNet"' "0.2 0.1 0.2" --disturbed 2
 ended 1 "scaling: other processes disturbed 3 of 3 rounds; run it on a quiet machine, or allow more with --disturbed" "0.1 0.1 0.1" \
   --rounds 1 --disturbed -1
 # Something that can't be measured is refused before anything is measured.
-ended 2 "scaling: error: argument --strategies: of model_parallel, gpipe, which takes 2 workers here, expected --workers 2" "0.1" \
+ended 2 "scaling: error: argument --strategies: model_parallel, gpipe takes 2 workers here; use --workers 2" "0.1" \
   --workers 4 --strategies "model_parallel, gpipe"
-ended 2 "scaling: error: argument --strategies: with --hosts expected some that reach over processes, got kvstore" "0.1" \
+ended 2 "scaling: error: argument --strategies: with --hosts expected at least one strategy that can span processes, got kvstore" "0.1" \
   --hosts --workers 2 --strategies kvstore
 exit "$bad"

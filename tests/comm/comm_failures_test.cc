@@ -134,8 +134,8 @@ TEST_P(CommFailuresTest, PartsThatDontAddUpAreNamedOnAllRanks) {
   EXPECT_EQ(common_failure(ranks, gather),
             (Outcome{ExitCode::ranks_disagree,
                      "rank 0 called gather f32[0] to root 0 as collective #1 with f32[100] for all "
-                     "parts, which are " +
-                         parts}));
+                     "parts, but the parts have " +
+                         parts + " elements"}));
 }
 
 TEST_P(CommFailuresTest, MessagesOfOtherSizesAreNamedOnBothEnds) {
@@ -147,9 +147,9 @@ TEST_P(CommFailuresTest, MessagesOfOtherSizesAreNamedOnBothEnds) {
     if (comm.rank() > 1) comm.barrier();
   });
   EXPECT_EQ(outcome.code, ExitCode::ranks_disagree);
-  const std::string as = " as message #1 from rank 0 to rank 1, ";
-  EXPECT_TRUE(outcome.text == "rank 0 called send f32[8]" + as + "rank 1 receive f32[9]" ||
-              outcome.text == "rank 1 called receive f32[9]" + as + "rank 0 send f32[8]")
+  const std::string as = " as message #1 from rank 0 to rank 1, but ";
+  EXPECT_TRUE(outcome.text == "rank 0 called send f32[8]" + as + "rank 1 called receive f32[9]" ||
+              outcome.text == "rank 1 called receive f32[9]" + as + "rank 0 called send f32[8]")
       << outcome.text;
 }
 

@@ -218,7 +218,7 @@ TEST(JobWatchdogTest, ASilentProcessEndsAllInTheSameWords) {
   EXPECT_EQ(failure.process, 2);
   EXPECT_EQ(failure.step, 37);
   EXPECT_TRUE(failure.sentence.starts_with("process 2 was silent for 1.")) << failure.sentence;
-  EXPECT_TRUE(failure.sentence.ends_with("; it was last heard of in step 37")) << failure.sentence;
+  EXPECT_TRUE(failure.sentence.ends_with("; it was last heard from in step 37")) << failure.sentence;
   for (int process = 1; process < 3; ++process) EXPECT_EQ(job.failure(process).sentence, failure.sentence);
   for (int process = 0; process < 3; ++process) {
     EXPECT_FALSE(job.was_stuck(process));
@@ -297,7 +297,7 @@ TEST(JobWatchdogTest, ADeathOnTheSameHostIsSeenWithoutSilence) {
   EXPECT_FALSE(job.has_failed(0));
   child.kill();
   for (int process = 0; process < 2; ++process)
-    EXPECT_EQ(job.failure(process).sentence, "process 2 has died; it was last heard of in step 5");
+    EXPECT_EQ(job.failure(process).sentence, "process 2 has died; it was last heard from in step 5");
 }
 
 TEST(JobWatchdogTest, APidOfAnotherProcessIsNotWatched) {
@@ -609,7 +609,7 @@ TEST(JobWatchdogTest, WhoDiesAfterItsGoodbyeHoldsNobody) {
     job.watch();
     WatchdogJob::sleep(0.1);
     (job.*lose)(0);
-    EXPECT_EQ(job.finish(1, 0.3), "process 0 did not come to the end of the job within 0.3 s");
+    EXPECT_EQ(job.finish(1, 0.3), "process 0 did not reach the end of the job within 0.3 s");
     const auto begun = Clock::now();
     EXPECT_EQ(job.finish(0), "");
     EXPECT_LT(seconds_since(begun), kNeverSilent.answer_s + 3);
@@ -619,7 +619,7 @@ TEST(JobWatchdogTest, WhoDiesAfterItsGoodbyeHoldsNobody) {
 TEST(JobWatchdogTest, TheEndNamesWhoDoesNotCome) {
   WatchdogJob job(2, kNeverSilent);
   job.watch();
-  EXPECT_EQ(job.finish(0, 0.2), "process 1 did not come to the end of the job within 0.2 s");
+  EXPECT_EQ(job.finish(0, 0.2), "process 1 did not reach the end of the job within 0.2 s");
 }
 
 }  // namespace

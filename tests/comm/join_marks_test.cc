@@ -52,7 +52,7 @@ TEST_F(JoinMarksTest, OnOneHostNameThoseThatLeftNone) {
   EXPECT_TRUE(marks_of(0, 3, 3).speaks_for_job());
   ::setenv("OMPI_COMM_WORLD_RANK", "1", 1);
   EXPECT_FALSE(second.speaks_for_job()) << "the first one does";
-  EXPECT_EQ(second.missing(), ": all 3 are there, and MPI has not connected them");
+  EXPECT_EQ(second.missing(), ": all 3 are present, but MPI has not connected them");
 }
 
 TEST_F(JoinMarksTest, NameTheFirstOfMany) {
@@ -61,10 +61,10 @@ TEST_F(JoinMarksTest, NameTheFirstOfMany) {
 
 TEST_F(JoinMarksTest, OverHostsCountThoseOfThisOne) {
   const JoinMarks marks = marks_of(4, 6, 2);
-  EXPECT_EQ(marks.missing(), ": on host " + host() + " 1 of 2 are there");
+  EXPECT_EQ(marks.missing(), ": on host " + host() + ", 1 of 2 are present");
   EXPECT_TRUE(marks.speaks_for_job()) << "the first one of the job may be missing";
   ::setenv("DPTRAIN_HOSTS", "a, b, c", 1);
-  EXPECT_EQ(marks.missing(), ": on host " + host() + " 1 of 2 are there; the hosts of the job are a, b, c");
+  EXPECT_EQ(marks.missing(), ": on host " + host() + ", 1 of 2 are present; the hosts of the job are a, b, c");
   EXPECT_TRUE(marks_of(0, 6, 2).speaks_for_job());
   const JoinMarks fifth = marks_of(5, 6, 2);
   EXPECT_FALSE(fifth.speaks_for_job()) << "another one of its host does";

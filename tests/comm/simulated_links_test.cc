@@ -226,7 +226,7 @@ TEST(ReadLinks, RefusesWhatIsNoLink) {
                         [] { read("links: {pairs: {'cpu:0-cpu:7': {gbps: 1}}}"); });
   testing::expect_error(ExitCode::config, {"links.pairs.cpu:0-cpu:0", "two devices of the list"},
                         [] { read("links: {pairs: {'cpu:0-cpu:0': {gbps: 1}}}"); });
-  testing::expect_error(ExitCode::config, {"links.pairs.cpu:2-cpu:0", "a link once"},
+  testing::expect_error(ExitCode::config, {"links.pairs.cpu:2-cpu:0", "each link once"},
                         [] { read("links: {pairs: {'cpu:0-cpu:2': {gbps: 1}, 'cpu:2-cpu:0': {gbps: 2}}}"); });
   testing::expect_error(ExitCode::config, {"links.gbps"}, [] { read("links: {gbps: 0}"); });
   testing::expect_error(ExitCode::config, {"links.latency_us"}, [] { read("links: {latency_us: -1}"); });

@@ -100,17 +100,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "text"},
         Refusal{"open_list", "a: [1, 2\n",
                 "a.yaml:2:1: expected valid YAML, got a mistake in the syntax (end of sequence flow not found); check "
-                "indentation, brackets, quotes and the space behind each colon, here and above"},
+                "indentation, brackets, quotes and the space after each colon, here and above"},
         // yaml-cpp would take the whole rest as part of the value.
         Refusal{"open_quote", "a: 1\nb: \"my run\nc: 2\n",
-                "a.yaml:2:4: expected a text that ends with \", got none of them to the end; close the quote"},
+                "a.yaml:2:4: expected a text that ends with \", got no such quote up to the end; close the quote"},
         Refusal{"open_single_quote", "a: 'it''s\nc: 2\n",
-                "a.yaml:1:4: expected a text that ends with ', got none of them to the end; close the quote"},
+                "a.yaml:1:4: expected a text that ends with ', got no such quote up to the end; close the quote"},
         Refusal{"escaped_quote", "a: 1\nb: \"x\\\"\nc: 2\n",
-                "a.yaml:2:4: expected a text that ends with \", got none of them to the end; close the quote"},
+                "a.yaml:2:4: expected a text that ends with \", got no such quote up to the end; close the quote"},
         Refusal{"two_colons", "a: b: c\n",
                 "a.yaml:1:5: expected valid YAML, got a mistake in the syntax (illegal map value); check indentation, "
-                "brackets, quotes and the space behind each colon, here and above"},
+                "brackets, quotes and the space after each colon, here and above"},
         Refusal{"tab", "a:\n\tb: 1\n",
                 "a.yaml:2:3: expected valid YAML, got a mistake in the syntax (illegal map value); indent with spaces "
                 "instead of tabs"}),
@@ -185,7 +185,7 @@ TEST(ConfigDocument, RefusesBombsEarly) {
 TEST(ConfigDocument, RefusesAValueThatDoesNotEnd) {
   for (const auto& text : {repeated("[", 1 << 20), repeated("long ", 1 << 17, "a: '")})
     EXPECT_EQ(refusal(text),
-              "a.yaml:1:1: expected no value over 64 KiB, got a longer one, or brackets that are not closed; check "
+              "a.yaml:1:1: expected no value over 64 KiB, got a longer value, or brackets that are not closed; check "
               "brackets and quotes");
   EXPECT_NO_THROW(parse_config("b: '" + repeated("long ", 60 << 10) + "'", "a.yaml"));
 }

@@ -79,7 +79,7 @@ TEST(NamedList, MistakesOfAnOverrideNameTheFlag) {
                    "instance seconds: 9",
                    "--set: steps[1].wait.second: unknown key, did you mean 'seconds'?"}));
   EXPECT_EQ(mistakes_of(text, {"steps[1].seconds=3", "steps[2].loop.step[1].wait=3"}),
-            (Lines{"--set: steps[1]: expected a name alone or in front of its options, got the mapping {wait: 4, "
+            (Lines{"--set: steps[1]: expected a name, alone or followed by its options, got the mapping {wait: 4, "
                    "seconds: 3}; write wait: {seconds: 3}",
                    "--set: steps[2].loop.step: unknown key, did you mean 'steps'?"}));
   EXPECT_EQ(mistakes_of("steps: [stop: 3]\n", {"steps[0].stop.name=x"}),
@@ -94,31 +94,32 @@ TEST(NamedList, SaysWhichItemIsWrong) {
                    "a.yaml:3:5: steps[1].wait.seconds: expected an integer from 1 to 9, got 10; write for instance "
                    "seconds: 9",
                    "a.yaml:4:19: steps[2].loop.steps[0].wait.second: unknown key, did you mean 'seconds'?"}));
-  EXPECT_EQ(mistakes_of("steps: [walk: 1, stop: 3, ~, [stop]]\n"),
-            (Lines{"a.yaml:1:9: steps[0]: expected a known name, got 'walk'; known are: stop, wait, loop",
-                   "a.yaml:1:18: steps[1].stop: expected nothing, or a mapping of options, got 3; write stop alone",
-                   "a.yaml:1:27: steps[2]: expected a name alone or in front of its options, got nothing; known are: "
-                   "stop, wait, loop",
-                   "a.yaml:1:30: steps[3]: expected a name alone or in front of its options, got the list [stop]; "
-                   "known are: stop, wait, loop"}));
+  EXPECT_EQ(
+      mistakes_of("steps: [walk: 1, stop: 3, ~, [stop]]\n"),
+      (Lines{"a.yaml:1:9: steps[0]: expected a known name, got 'walk'; choose one of: stop, wait, loop",
+             "a.yaml:1:18: steps[1].stop: expected nothing, or a mapping of options, got 3; write stop alone",
+             "a.yaml:1:27: steps[2]: expected a name, alone or followed by its options, got nothing; choose one of: "
+             "stop, wait, loop",
+             "a.yaml:1:30: steps[3]: expected a name, alone or followed by its options, got the list [stop]; "
+             "choose one of: stop, wait, loop"}));
 }
 
 TEST(NamedList, SaysHowOptionsBesideTheNameAreWritten) {
   EXPECT_EQ(mistakes_of("steps:\n  - wait:\n    seconds: 3\n  - {type: wait, seconds: 3}\n  - {type: stop}\n"),
-            (Lines{"a.yaml:2:5: steps[0]: expected a name alone or in front of its options, got the mapping {wait: "
+            (Lines{"a.yaml:2:5: steps[0]: expected a name, alone or followed by its options, got the mapping {wait: "
                    "null, seconds: 3}; write wait: {seconds: 3}",
-                   "a.yaml:4:5: steps[1]: expected a name alone or in front of its options, got the mapping {type: "
+                   "a.yaml:4:5: steps[1]: expected a name, alone or followed by its options, got the mapping {type: "
                    "wait, seconds: 3}; write wait: {seconds: 3}",
-                   "a.yaml:5:5: steps[2]: expected a name alone or in front of its options, got the mapping {type: "
+                   "a.yaml:5:5: steps[2]: expected a name, alone or followed by its options, got the mapping {type: "
                    "stop}; write stop"}));
   // The advice keeps the value that was written behind the name.
   EXPECT_EQ(mistakes_of("steps:\n  - {name: x, wait: 3}\n  - {name: x, wait: {seconds: 3}}\n"),
-            (Lines{"a.yaml:2:5: steps[0]: expected a name alone or in front of its options, got the mapping {name: x, "
+            (Lines{"a.yaml:2:5: steps[0]: expected a name, alone or followed by its options, got the mapping {name: x, "
                    "wait: 3}; write wait: {seconds: 3, name: x}",
-                   "a.yaml:3:5: steps[1]: expected a name alone or in front of its options, got the mapping {name: x, "
+                   "a.yaml:3:5: steps[1]: expected a name, alone or followed by its options, got the mapping {name: x, "
                    "wait: {seconds: 3}}; write wait: {seconds: 3, name: x}"}));
   EXPECT_EQ(mistakes_of("steps:\n  - {wait: {seconds: 3}, stop: }\n"),
-            Lines{"a.yaml:2:5: steps[0]: expected a name alone or in front of its options, got the mapping {wait: "
+            Lines{"a.yaml:2:5: steps[0]: expected a name, alone or followed by its options, got the mapping {wait: "
                   "{seconds: 3}, stop: null}; write each name as an item of its own"});
 }
 
@@ -206,7 +207,7 @@ TEST(NamedOptions, AKeyNearANameIsSuggested) {
   };
   EXPECT_EQ(error_of(read).lines().front(),
             "a.yaml:1:1: model: expected one of lenet, layers, or a mapping with such a name, got a mapping without "
-            "name: the mapping {layer: 1}; did you mean 'layers'?");
+            "the key 'name': the mapping {layer: 1}; did you mean 'layers'?");
 }
 
 }  // namespace

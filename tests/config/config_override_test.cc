@@ -87,7 +87,7 @@ TEST(Override, OfNothingTakesAnItemOutOfItsList) {
 }
 
 TEST(Override, RefusesAnIndexThatLeadsNowhere) {
-  const std::string bad = "--set: expected a number from 0 in brackets, and a dot or the '=' behind them, got '";
+  const std::string bad = "--set: expected a number from 0 in brackets, followed by a dot or '=', got '";
   for (const char* key : {"l[0", "l[", "l[]", "l[x]", "l[-1]", "l[ 0]", "l[0]b", "l[0]]", "l[0x1]"})
     EXPECT_EQ(refused_override(std::string(key) + "=1"),
               bad + key + "'; write for instance --set 'model.layers[0]=relu'");
@@ -117,7 +117,7 @@ TEST(Override, RefusesAKeyIntoAnItemThatIsAnotherName) {
 }
 
 TEST(Override, AKeyIntoAListIsAdvisedAnIndex) {
-  const std::string expected = ": expected a mapping or a name on the way to this key, got the list ";
+  const std::string expected = ": expected a mapping or a name above this key, got the list ";
   EXPECT_EQ(refused_override("l.b=1"), "--set: l.b" + expected + "[1]; write l[0] for one of its items");
   EXPECT_EQ(refused_override("layers.1=tanh", kNet),
             "--set: layers.1" + expected +
@@ -144,7 +144,7 @@ TEST(Override, RefusesWhatAFileMayNotHoldEither) {
             "--set: b: expected a name as the key, got a list; write a name before the colon, or close the bracket");
   EXPECT_EQ(refused_override("b='x"),
             "--set: b: expected valid YAML, got a mistake in the syntax (illegal EOF in scalar); check indentation, "
-            "brackets, quotes and the space behind each colon, here and above");
+            "brackets, quotes and the space after each colon, here and above");
 }
 
 TEST(Override, LaterMistakesNameTheFlag) {

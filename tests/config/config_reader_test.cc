@@ -89,7 +89,7 @@ TEST(ConfigReader, Integers) {
   const std::string begin = "configs/a.yaml:3:1: epochs: expected an integer of at least 1, got ";
   EXPECT_EQ(mistakes_of_line("epochs: many"), Lines{begin + "'many'; write for instance epochs: 10"});
   EXPECT_EQ(mistakes_of_line("epochs: 0"), Lines{begin + "0; write for instance epochs: 1"});
-  EXPECT_EQ(mistakes_of_line("epochs: '20'"), Lines{begin + "the text '20'; leave out the quotes, epochs: 20"});
+  EXPECT_EQ(mistakes_of_line("epochs: '20'"), Lines{begin + "the text '20'; leave out the quotes: write epochs: 20"});
   EXPECT_EQ(mistakes_of_line("epochs: 010"), Lines{begin + "'010'; write for instance epochs: 10"});
   EXPECT_EQ(mistakes_of_line("epochs: 1.0"), Lines{begin + "1.0; write for instance epochs: 1"});
   EXPECT_EQ(mistakes_of_line("epochs: 1e2"), Lines{begin + "1e2; write for instance epochs: 100"});
@@ -107,7 +107,8 @@ TEST(ConfigReader, Numbers) {
   const std::string begin = "configs/a.yaml:3:1: clip_norm: expected a number of at least 0, got ";
   EXPECT_EQ(mistakes_of_line("clip_norm: .inf"), Lines{begin + "'.inf'; write for instance clip_norm: 0.1"});
   EXPECT_EQ(mistakes_of_line("clip_norm: -1"), Lines{begin + "-1; write for instance clip_norm: 0.1"});
-  EXPECT_EQ(mistakes_of_line("clip_norm: '3'"), Lines{begin + "the text '3'; leave out the quotes, clip_norm: 3"});
+  EXPECT_EQ(mistakes_of_line("clip_norm: '3'"),
+            Lines{begin + "the text '3'; leave out the quotes: write clip_norm: 3"});
   for (const char* text : {"nan", "inf", "0x1p3", "1e", ".", "1e999", "1 2", "010", "1,5"})
     EXPECT_EQ(mistakes_of_line(std::string("clip_norm: ") + text).size(), 1u) << text;
   EXPECT_EQ(mistakes_in("model: lenet\nlearning_rate: 0\n"),
@@ -120,7 +121,7 @@ TEST(ConfigReader, Booleans) {
   EXPECT_EQ(mistakes_of_line("strategy:   {name:  ddp, overlap: yes}"),
             Lines{begin + "'yes'; write for instance overlap: true"});
   EXPECT_EQ(mistakes_of_line("strategy:   {name:  ddp, overlap: 'true'}"),
-            Lines{begin + "the text 'true'; leave out the quotes, overlap: true"});
+            Lines{begin + "the text 'true'; leave out the quotes: write overlap: true"});
   for (const char* no : {"no", "Off", "0", "False"})
     EXPECT_TRUE(mistakes_of_line(fmt::format("strategy:   {{name:  ddp, overlap: {}}}", no))
                     .at(0)
@@ -141,7 +142,7 @@ TEST(ConfigReader, NamesTheWrongItemOfAList) {
                    "configs/a.yaml:4:3: threads[2]: expected an integer from 1 to 64, or a list of them, got 'x'; "
                    "write for instance threads: [1]"}));
   EXPECT_EQ(mistakes_of_line("devices: cpu:0,,cpu:1"),
-            Lines{"configs/a.yaml:3:1: devices: expected a list of texts, or one with commas, got 'cpu:0,,cpu:1'; "
+            Lines{"configs/a.yaml:3:1: devices: expected a list of texts, or one text with commas, got 'cpu:0,,cpu:1'; "
                   "write for instance devices: [cpu:0]"});
 }
 
@@ -157,17 +158,17 @@ TEST(ConfigReader, NamesWithOptions) {
                   "list [ddp]; write for instance strategy: single"});
   EXPECT_EQ(mistakes_of_line("strategy: {bucket_mb: 3}"),
             Lines{"configs/a.yaml:3:1: strategy: expected one of single, ddp, or a mapping with such a name, got a "
-                  "mapping without name: the mapping {bucket_mb: 3}; add name: ddp"});
-  EXPECT_EQ(
-      mistakes_of_line("strategy: {type: ddp, bucket_mb: 3}"),
-      Lines{"configs/a.yaml:3:1: strategy: expected one of single, ddp, or a mapping with such a name, got a "
-            "mapping without name: the mapping {type: ddp, bucket_mb: 3}; write name: ddp in place of type: ddp"});
+                  "mapping without the key 'name': the mapping {bucket_mb: 3}; add name: ddp"});
+  EXPECT_EQ(mistakes_of_line("strategy: {type: ddp, bucket_mb: 3}"),
+            Lines{"configs/a.yaml:3:1: strategy: expected one of single, ddp, or a mapping with such a name, got a "
+                  "mapping without the key 'name': the mapping {type: ddp, bucket_mb: 3}; write name: ddp in place of "
+                  "type: ddp"});
   EXPECT_EQ(mistakes_of_line("strategy: {name: dpd, bucket_m: 3}"),
             (Lines{"configs/a.yaml:3:12: strategy.name: expected one of single, ddp, or a mapping with such a name, "
                    "got 'dpd'; did you mean 'ddp'?",
                    "configs/a.yaml:3:23: strategy.bucket_m: unknown key, did you mean 'bucket_mb'?"}));
   EXPECT_EQ(mistakes_of_line("strategy: {name: single, bucket_mb: 3}"),
-            Lines{"configs/a.yaml:3:26: strategy.bucket_mb: unknown key, known are: name"});
+            Lines{"configs/a.yaml:3:26: strategy.bucket_mb: unknown key, choose one of: name"});
 }
 
 TEST(ConfigReader, TheOnlyKeyThatIsANameChooses) {
@@ -213,7 +214,7 @@ TEST(ConfigReader, SectionsAndTheirItems) {
   EXPECT_EQ(mistakes_of_line("checkpoint: {kep: 3}"),
             Lines{"configs/a.yaml:3:14: checkpoint.kep: unknown key, did you mean 'keep'?"});
   EXPECT_EQ(mistakes_of_line("checkpoint: {keep:3}"),
-            Lines{"configs/a.yaml:3:14: checkpoint.keep:3: unknown key, write keep: 3, with a space behind the colon"});
+            Lines{"configs/a.yaml:3:14: checkpoint.keep:3: unknown key, write keep: 3, with a space after the colon"});
   EXPECT_EQ(mistakes_of_line("layers: conv"),
             Lines{"configs/a.yaml:3:1: layers: expected a list of mappings, got 'conv'; write for instance layers: "
                   "[{key: value}]"});
@@ -232,7 +233,7 @@ TEST(ConfigReader, FindsAllMistakesInOnePassInTheOrderOfTheFile) {
       "configs/a.yaml:4:3: strategy.overlap: expected true or false, got 1;",
       "configs/a.yaml:5:3: strategy.bucket: unknown key, did you mean 'bucket_mb'?",
       "configs/a.yaml:6:1: threads: expected an integer from 1 to 64",
-      "configs/a.yaml:7:1: zzz: unknown key, known are: name, model,",
+      "configs/a.yaml:7:1: zzz: unknown key, choose one of: name, model,",
       "configs/a.yaml:8:1: epochs: expected an integer of at least 1, got -3;",
       "configs/a.yaml: model: required, but absent;"};
   for (size_t i = 0; i < begins.size(); ++i) EXPECT_EQ(lines[i].substr(0, begins[i].size()), begins[i]);
@@ -330,7 +331,7 @@ TEST(ConfigReader, KeysThatStandTwiceAreNotedWithTheOtherMistakes) {
   EXPECT_EQ(
       error.lines(),
       (Lines{"a.yaml:2:1: expected the key epochs once, got it on line 1 and again on line 2; keep one of the two",
-             "a.yaml:3:1: foo: unknown key, known are: epochs",
+             "a.yaml:3:1: foo: unknown key, choose one of: epochs",
              "a.yaml:3:13: expected the key d once, got it on line 3 and again on line 3; keep one of the two"}));
 }
 

@@ -22,10 +22,10 @@ std::string words_of(const std::string& text) {
 TEST(JsonWords, SayWhatIsAmiss) {
   EXPECT_EQ(words_of(R"({"a": 1})"), "");
   EXPECT_EQ(words_of("{}"), "no key 'a'");
-  EXPECT_EQ(words_of("[]"), "a value of another type");
-  EXPECT_EQ(words_of(R"({"a": "one"})"), "a value of another type");
-  EXPECT_EQ(words_of("{\"a\":\n  1"), "no JSON at line 2, column 4");
-  EXPECT_EQ(words_of(""), "no JSON at line 1, column 1");
+  EXPECT_EQ(words_of("[]"), "a value of the wrong type");
+  EXPECT_EQ(words_of(R"({"a": "one"})"), "a value of the wrong type");
+  EXPECT_EQ(words_of("{\"a\":\n  1"), "invalid JSON at line 2, column 4");
+  EXPECT_EQ(words_of(""), "invalid JSON at line 1, column 1");
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST(Augment, MistakesAre78) {
   refused("augment: [random_resized_crop: {ratio: [0, 1]}]", {"ratio", "0.0625"});
   refused("augment: [flip: 3]", {"augment[0].flip", "write flip alone"});
   refused("augment: [flip, cutout, flip]",
-          {"a.yaml:1:1: augment: expected each augmentation once, got flip again; leave one of them out"});
+          {"a.yaml:1:1: augment: expected each augmentation at most once, got flip twice; leave one of them out"});
 }
 
 TEST(Augment, NeedsImages) {

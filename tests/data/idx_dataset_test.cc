@@ -88,7 +88,7 @@ TEST_F(IdxDataset, HasAsManyClassesAsItIsSaidTo) {
   EXPECT_EQ(datasets.train->classes(), 47);
   EXPECT_EQ(datasets.test->classes(), 47);
   EXPECT_EQ(datasets.test->label(3), 46);
-  expect_refusal(ExitCode::bad_data, {"label 3", "expected 0 to 45, got 46", "as many classes as its labels are of"},
+  expect_refusal(ExitCode::bad_data, {"label 3", "expected 0 to 45, got 46", "classes to more than its largest label"},
                  [&] { read_idx_dataset(folder_.path(), {}, 46); });
 }
 

@@ -132,7 +132,7 @@ TEST_F(ImageFolderTest, WhatIsNotLaidOutSoIsRefused) {
   expect_refused(ExitCode::missing_file, {"train/emu: expected PNG or JPEG files", "none"});
   write_gray("train/emu", 50);
   write_gray("test/fox", 60);
-  expect_refused(ExitCode::bad_data, {"test/fox", "a class to learn", "got fox"});
+  expect_refused(ExitCode::bad_data, {"test/fox", "a class that also has training images", "got fox"});
   std::filesystem::remove_all(folder_.path() / "test" / "fox");
   write("train/emu/51.png", png_file(3, 2, Bytes(6, 51)));
   expect_refused(ExitCode::bad_data,
@@ -146,13 +146,13 @@ TEST_F(ImageFolderTest, WhatIsNotLaidOutSoIsRefused) {
   expect_refused(ExitCode::bad_data, {"train/emu/5.jfif: expected a PNG or JPEG image, got an empty file"});
   std::filesystem::remove(folder_.path() / "train/emu/5.jfif");
   std::filesystem::create_symlink("/no/such/disk/53.png", folder_.path() / "train/emu/53.png");
-  expect_refused(ExitCode::bad_data, {"train/emu/53.png", "a link to nothing"});
+  expect_refused(ExitCode::bad_data, {"train/emu/53.png", "a link to a missing file"});
   std::filesystem::remove_all(folder_.path() / "train/emu");
   write_gray("train/cat/more", 13);
-  expect_refused(ExitCode::bad_data, {"train/cat/more", "in its one folder", "a folder below it"});
+  expect_refused(ExitCode::bad_data, {"train/cat/more", "directly in its folder", "a subfolder"});
   std::filesystem::remove_all(folder_.path() / "train/cat/more");
   write_gray("train", 14);
-  expect_refused(ExitCode::bad_data, {"train/14.png", "in the folder of their class"});
+  expect_refused(ExitCode::bad_data, {"train/14.png", "in the folder of its class"});
   std::filesystem::remove(folder_.path() / "train/14.png");
   for (const std::string control : {"\n", "\x7f", "\xc2\x9b"}) {
     write_gray("train/a" + control + "b", 16);

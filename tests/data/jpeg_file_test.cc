@@ -76,7 +76,7 @@ TEST_F(JpegFileTest, AWholeFileOfAnotherKindIsNoDamagedOne) {
   const size_t frame = lossless.find("\xff\xc0");
   ASSERT_NE(frame, std::string::npos);
   lossless[frame + 1] = '\xc3';
-  expect_refused(lossless, {"a.jpg", "as photographs are", "SOF type 0xc3", "convert it to PNG"});
+  expect_refused(lossless, {"a.jpg", "of a common kind", "SOF type 0xc3", "convert it to PNG"});
 }
 
 TEST_F(JpegFileTest, WhatIsTooLargeOrInPrintersColorsIsRefused) {

@@ -101,7 +101,7 @@ TEST_F(StoredImagesTest, OfAFileThatChangesWhileItIsInUseAreRefused) {
   EXPECT_EQ(pixels(*replaced, 1990, 2000).size(), 10u * kImageBytes);
   for (const uint32_t count : {2000u, 100u}) {
     folder_.write("old", idx_images(count, 28, 28));
-    expect_refusal(ExitCode::bad_data, {kTrain, "expected the file to stay as it is", "start again"},
+    expect_refusal(ExitCode::bad_data, {kTrain, "expected the file to stay unchanged", "start again"},
                    [&] { pixels(*images, 1990, 2000); });
   }
 }

@@ -73,19 +73,19 @@ TEST(TextLines, MissingFileIs66) {
 
 TEST(TextLines, WhatIsNotUtf8IsRefusedWithItsLine) {
   expect_bad_lines("good\r\n\nm\xfcll\n",
-                   {"text:3: expected UTF-8 text", "the byte 0xfc as number 2", "save it as UTF-8"});
+                   {"text:3: expected UTF-8 text", "the byte 0xfc at position 2", "saved as UTF-8"});
   // Latin-1 at the end, a lone continuation byte, two overlong forms, a surrogate, a value beyond U+10FFFF, and a
   // sequence that the end of the line cuts off.
   for (const std::string bad :
        {"\xe9", "\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"})
-    expect_bad_lines("good\ngood" + bad + "\n", {"text:2: expected UTF-8 text", "as number 5"});
-  expect_bad_lines(std::string("good\n\0bad\n", 10), {"text:2: expected UTF-8 text, got the byte 0x00 as number 1"});
+    expect_bad_lines("good\ngood" + bad + "\n", {"text:2: expected UTF-8 text", "at position 5"});
+  expect_bad_lines(std::string("good\n\0bad\n", 10), {"text:2: expected UTF-8 text, got the byte 0x00 at position 1"});
   EXPECT_EQ(lines_in("\u00e9 \u4e2d \U0001f600"), std::vector<std::string>{"\u00e9 \u4e2d \U0001f600"});
 }
 
 TEST(TextLines, FilesWithoutALineAreRefused) {
   for (const std::string& bytes : {std::string(), gzip(""), std::string("\n \r\n\t"), std::string("\xef\xbb\xbf")})
-    expect_bad_lines(bytes, {"text: expected lines of text, got none, or blank ones alone"});
+    expect_bad_lines(bytes, {"text: expected lines of text, got none, or only blank ones"});
   const ScratchFolder folder;
   const std::vector<std::filesystem::path> files = {folder.write("full", "text"), folder.write("void", "")};
   expect_refusal(ExitCode::bad_data, {"void: expected lines of text"}, [&] { read_text_lines(files); });

@@ -116,9 +116,10 @@ TEST(TrainVocabulary, LearnsFromLongLinesToo) {
 }
 
 TEST(TrainVocabulary, MorePiecesThanTheTextHasAre78) {
-  expect_refusal(ExitCode::config,
-                 {"vocabulary: expected at most ", "pieces, all that this text has, got 4000; ask for", "more text"},
-                 [] { train_vocabulary(small_text(), 4000); });
+  expect_refusal(
+      ExitCode::config,
+      {"vocabulary: expected at most ", "pieces, the most that this text gives, got 4000; ask for", "more text"},
+      [] { train_vocabulary(small_text(), 4000); });
   // The number in the advice works, and is the largest that does.
   int64_t most = 0;
   try {

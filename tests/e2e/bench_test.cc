@@ -142,7 +142,7 @@ TEST_F(BenchOpsTest, TheTableFitsATerminal) {
   EXPECT_EQ(finished.exit, 0) << finished.err;
   const auto lines = testing::lines_of(finished.out);
   EXPECT_TRUE(std::ranges::all_of(lines, [](const std::string& line) { return line.size() <= 80; })) << finished.out;
-  for (const char* words : {"on cpu:1", "conv2d", "beside operators", "[32, 1, 28, 28]"})
+  for (const char* words : {"on cpu:1", "conv2d", "outside operators", "[32, 1, 28, 28]"})
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << "\n" << finished.out;
 }
 

@@ -188,7 +188,7 @@ TEST_F(CompareTest, OverwriteLeavesTheWeightsThatItIsToBeginFrom) {
   for (const char* from : {"compared/single", "compared/ddp", "compared/ddp/checkpoints/step-000005"}) {
     const std::string init = fmt::format("init={{from: {}}}", from);
     expect_failed(run(strategies("single,kvstore", {"--overwrite", "--set", init})), 64,
-                  {"run single: ", from, "--overwrite leaves", "choose another --out"});
+                  {"run single: ", from, "outside the runs that --overwrite replaces", "choose another --out"});
     EXPECT_TRUE(exists("compared/ddp/checkpoints/step-000005"));
   }
   EXPECT_EQ(hash("compared/single"), weights);
@@ -289,9 +289,9 @@ TEST_F(CompareTest, SigintEndsItAfterTheStepInHandWithWhatWasMeasured) {
   process.wait_until([&] { return lines_of(text("compared/endless/metrics.jsonl")).size() >= 2; });
   process.signal(SIGINT);
   const Finished finished = process.wait();
-  expect_failed(finished, 130, {"stopped by SIGINT", "compared has what was measured"});
+  expect_failed(finished, 130, {"stopped by SIGINT", "the results so far are in compared"});
   EXPECT_NE(finished.out.find("endless"), std::string::npos);
-  EXPECT_NE(finished.out.find("Not all trainings were made"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("Some training runs were not made"), std::string::npos) << finished.out;
   const auto document = json_of("compared/compare.json");
   EXPECT_EQ(document["finished"], false);
   EXPECT_EQ(document["runs"].size(), 2u);
@@ -333,7 +333,7 @@ TEST_F(CompareTest, TellsTheSecondsToATarget) {
   const Finished never =
       run(strategies("single,ddp", {"--overwrite", "--target", "1", "--quiet", "--assert", "seconds_to_target<=600"}));
   EXPECT_EQ(never.exit, 1);
-  EXPECT_NE(never.err.find("not every training has come to the target"), std::string::npos) << never.err;
+  EXPECT_NE(never.err.find("not every training run has reached the target"), std::string::npos) << never.err;
 }
 
 }  // namespace

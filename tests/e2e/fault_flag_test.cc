@@ -29,8 +29,7 @@ TEST_F(FaultFlagTest, AKilledProcessGoesOnFromItsCheckpoint) {
   ASSERT_EQ(run(with_faults("whole", {})).exit, 0);
   const Finished killed = run(with_faults("run", {"kill:rank=1,step=8"}));
   EXPECT_EQ(killed.exit, 128 + SIGKILL) << killed.err;
-  EXPECT_NE(killed.err.find("a rehearsed fault, as --fault asks for it: rank 1 (cpu:1) is killed before step 8"),
-            std::string::npos)
+  EXPECT_NE(killed.err.find("--fault rehearses a fault: rank 1 (cpu:1) is killed before step 8"), std::string::npos)
       << killed.err;
   EXPECT_FALSE(exists("run/summary.json"));
   Arguments resumed = with_faults("run", {});
@@ -74,7 +73,7 @@ TEST_F(FaultFlagTest, AProcessThatStandsStillGoesOn) {
 TEST_F(FaultFlagTest, OneThatComesTooLateIsToldOf) {
   const Finished finished = run(with_faults("run", {"kill:rank=1,step=11"}));
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_NE(finished.err.find("is killed before step 11; but the training has 10 steps\n"), std::string::npos)
+  EXPECT_NE(finished.err.find("is killed before step 11; but the run has only 10 steps\n"), std::string::npos)
       << finished.err;
 }
 
@@ -84,8 +83,8 @@ TEST_F(FaultFlagTest, OneThatAResumedTrainingIsPastIsToldOf) {
   resumed.emplace_back("--resume");
   const Finished finished = run(resumed);
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  for (const char* words : {"is killed before step 10; but the training goes on after step 10\n",
-                            "in steps 4 to 10; but the training goes on after step 10\n"})
+  for (const char* words : {"is killed before step 10; but the run resumes after step 10\n",
+                            "in steps 4 to 10; but the run resumes after step 10\n"})
     EXPECT_NE(finished.err.find(words), std::string::npos) << finished.err;
 }
 
@@ -102,7 +101,7 @@ TEST_F(FaultFlagTest, ASlowRankIsNamedAndChangesNoBit) {
 
 TEST_F(FaultFlagTest, WeightsThatGoWrongAreFound) {
   expect_failed(run(with_faults("flip", {"flip:rank=1,step=7"})), 79,
-                {"epoch 2: expected ", " to have the same bits on all devices, got other ones on rank 1 (cpu:1)"});
+                {"epoch 2: expected ", " to be bit-identical on all devices, got different bits on rank 1 (cpu:1)"});
   expect_failed(run(with_faults("nan", {"nan:rank=1,step=7"})), 79,
                 {"step 8, epoch 2: training diverged: the loss of rank 1 (cpu:1) is no longer finite"});
 }
@@ -111,7 +110,7 @@ TEST_F(FaultFlagTest, WeightsThatGoWrongAreFound) {
 TEST_F(FaultFlagTest, AWrongWeightThatIsOverwrittenShowsWhereItIsComparedBefore) {
   ASSERT_EQ(run(with_faults("whole", {}, {"strategy=kvstore"})).exit, 0);
   expect_failed(run(with_faults("compared", {"flip:rank=1,step=10"}, {"strategy=kvstore"})), 79,
-                {"epoch 2: expected ", "got other ones on rank 1 (cpu:1)"});
+                {"epoch 2: expected ", "got different bits on rank 1 (cpu:1)"});
   ASSERT_EQ(run(with_faults("used", {"flip:rank=1,step=7"}, {"strategy=kvstore"})).exit, 0);
   EXPECT_NE(hash_of("used"), hash_of("whole"));
   for (const char* kind : {"flip", "nan"}) {

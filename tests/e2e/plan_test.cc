@@ -276,10 +276,10 @@ TEST_F(PlanTest, OfReplicasThatTrainByThemselvesAPeriodsStepsAreTaken) {
   EXPECT_NE(text.out.find("the weights are averaged after one step in 8, such as this one;"), std::string::npos)
       << text.out;
   expect_refused(plan({"--devices", "8xh200", "--set", "strategy=local_sgd", "--set", "precision=fp16"}), 78,
-                 {"precision", "no loss scale in common", "got fp16", "use bf16"});
+                 {"precision", "share no loss scale", "got fp16", "use bf16"});
   train("averaged", {"strategy=local_sgd"});
   expect_refused(plan({"--calibrate", "averaged"}), 78,
-                 {"averaged", "steps all exchange the same", "local_sgd", "ddp"});
+                 {"averaged", "every step exchanges the same data", "local_sgd", "ddp"});
 }
 
 /// With one process, a part that a plan leaves out would be missing here, and `other_s` would hide it.
@@ -336,7 +336,7 @@ TEST_F(PlanTest, SaysWhetherItFitsTheDevices) {
   const double peak_gb = too_large["ranks"][0]["peak_bytes"].get<double>() / 1e9;
   EXPECT_GT(peak_gb, 80);
   const std::string told = run(bert("2xa100", "50000")).out;
-  const std::string expected = fmt::format("it does not fit: {:.1f} GB of the 80 GB that a device has", peak_gb);
+  const std::string expected = fmt::format("it does not fit: it takes {:.1f} GB, and a device has 80 GB", peak_gb);
   EXPECT_NE(told.find(expected), std::string::npos) << told;
   EXPECT_EQ(run(bert("2xa100", "8")).out.find("does not fit"), std::string::npos);
   EXPECT_TRUE(document_of(bert("2xcpu", "8"))["fits"].is_null()) << "nobody knows what memory these have";
@@ -345,7 +345,7 @@ TEST_F(PlanTest, SaysWhetherItFitsTheDevices) {
   const json here = document_of(bert("cpu:0-1", "4000000"));
   EXPECT_EQ(here["fits"], false);
   EXPECT_EQ(here["host_memory_bytes"], host_memory_bytes());
-  EXPECT_NE(run(bert("cpu:0-1", "4000000")).out.find("GB that workers may take here"), std::string::npos);
+  EXPECT_NE(run(bert("cpu:0-1", "4000000")).out.find("GB, and workers may take"), std::string::npos);
 }
 
 TEST_F(PlanTest, IsCalibratedByARun) {
@@ -380,7 +380,7 @@ TEST_F(PlanTest, IsCalibratedByNoOtherRun) {
   with("/time/compute_s", -1, {"trained/metrics.jsonl", "got compute_s: -1"});
   with("/time/compute_s", 1e300, {"1e+300 s of computing and waiting"});
   with("/train/seconds", 0, {"got seconds: 0"});
-  with("/time/compute_s", "long", {"got a value of another type in line 2"});
+  with("/time/compute_s", "long", {"got a value of the wrong type in line 2"});
   with("/train", json::object(), {"got no key 'samples' in line 2"});
   folder_.write("trained/metrics.jsonl", metrics + metrics.substr(0, 40));
   refused({}, 65, {"got no JSON in line 2"});
@@ -451,14 +451,14 @@ TEST_F(PlanTest, RefusesOperatorsOfOtherDevices) {
     arguments.insert(arguments.end(), {"--operators", "operators.json"});
     expect_refused(arguments, code, words);
   };
-  refused({"--set", "threads=2"}, 78, {"operators.json", "expected", "2", "got 1 of cpu:0", "threads=1"});
-  refused({"--set", "precision=bf16"}, 78, {"expected operators in bf16", "got fp32", "precision=fp32"});
+  refused({"--set", "threads=2"}, 78, {"operators.json", "expected", "2", "got 1 on cpu:0", "threads=1"});
+  refused({"--set", "precision=bf16"}, 78, {"expected operators measured in bf16", "got fp32", "precision=fp32"});
   refused({"--devices", "2xh200"}, 78, {"operators.json", "measured on h200", "got none"});
   json other = json::parse(measured.out);
   other["devices"][0]["device"] = "cuda:0";
   other["devices"][0]["product"] = "NVIDIA H100 80GB HBM3";
   folder_.write("operators.json", other.dump());
-  refused({"--devices", "2xh200"}, 78, {"expected operators of h200", "H100"});
+  refused({"--devices", "2xh200"}, 78, {"expected operators measured on h200", "H100"});
   const json h100 = planned({"--devices", "2xh100", "--operators", "operators.json"});
   EXPECT_FALSE(h100["time"]["operators"].is_null());
   EXPECT_EQ(h100["time"]["other_s"], 0);
@@ -483,7 +483,8 @@ TEST_F(PlanTest, RefusesOperatorsOfOtherDevices) {
   folder_.write("operators.json", none.dump());
   refused({}, 65, {"operators.json", "got no operators"});
   folder_.write("operators.json", measured.out);
-  refused({"--set", "threads=[1, 2]"}, 78, {"as many threads each", "threads [1, 2]", "threads=1"});
+  refused({"--set", "threads=[1, 2]"}, 78,
+          {"the same number of threads in each worker", "threads [1, 2]", "threads=1"});
   expect_refused(plan({"--operators", "."}), 66, {"got a folder"});
   folder_.write("operators.json", "{}");
   refused({}, 65, {"operators.json", "bench ops --json"});
@@ -583,10 +584,10 @@ TEST_F(PlanTest, RefusesWhatItCannotTell) {
   expect_refused(plan({"--devices", "16xh300"}), 78, {"--devices", "h200", "'16xh300'"});
   expect_refused(plan({"--devices", "0xh200"}), 78, {"--devices", "'0xh200'"});
   expect_refused(plan({"--devices", "cuda:60"}), 71,
-                 {"cuda:60 is not on this machine", "--devices 8xh200 plans for GPUs"});
-  expect_refused(plan({"--set", "strategy=auto"}), 78, {"a plan is of one strategy"});
+                 {"cuda:60 is not on this machine", "write for instance --devices 8xh200"});
+  expect_refused(plan({"--set", "strategy=auto"}), 78, {"a plan needs one strategy"});
   expect_refused(plan({"--set", "strategy={name: kvstore, type: dist_async}"}), 78, {"all devices take together"});
-  expect_refused(plan({"--devices", "65xh200"}), 78, {"--devices", "64 devices at most", "65 of one", "--links FILE"});
+  expect_refused(plan({"--devices", "65xh200"}), 78, {"--devices", "64 devices at most", "65 on one", "--links FILE"});
   folder_.write("empty.yaml", "");
   folder_.write("wrong.yaml", "hosts: {devices: 1, gbps: 1}\ngbps: -3\n");
   for (const char* devices : {"2xcpu", "2xh200"})
@@ -644,7 +645,7 @@ TEST_F(PlanTest, AKindOfGpuWithoutItsNumberIsAdvisedOne) {
                                         {"h200:4", "write 4xh200"},
                                         {"4*h200", "write 4xh200"},
                                         {"8 a100", "write 8xa100"}})
-    expect_refused(plan({"--devices", devices}), 78, {"--devices", "a number of a kind", advice});
+    expect_refused(plan({"--devices", devices}), 78, {"--devices", "a number of devices of one kind", advice});
 }
 
 /// Where ranks do different work, the step's parts are those of the rank that finishes last.
@@ -658,7 +659,7 @@ TEST_F(PlanTest, AStepsPartsAddUpToIt) {
     int rank = 0;
     const bool is_pipeline = !more.empty();
     const int read =
-        is_pipeline ? std::sscanf(line.c_str(), "a step takes %lf ms, as long as rank %d: %lf computing, %lf", &step,
+        is_pipeline ? std::sscanf(line.c_str(), "a step takes %lf ms, the time of rank %d: %lf computing, %lf", &step,
                                   &rank, &computing, &waiting)
                     : std::sscanf(line.c_str(), "a step takes %lf ms: %lf computing, %lf", &step, &computing, &waiting);
     EXPECT_EQ(read, is_pipeline ? 4 : 3) << line;

@@ -146,7 +146,8 @@ TEST_F(PredictTest, ClassesOfAnImageFolderHaveTheirNames) {
 }
 
 TEST_F(PredictTest, AnotherNormalizationThanInTrainingIsRefused) {
-  const Arguments words = {"trained with dataset.normalize {mean: [0.5], std: [1]}, got none", "set what they were"};
+  const Arguments words = {"trained with dataset.normalize {mean: [0.5], std: [1]}, got none",
+                           "set the value that they were"};
   const std::string other = "dataset.normalize={mean: 0.5}";
   expect_refused(predicting(digits_, {"--set", other}), 65, words);
   expect_refused({"eval", "--config", "digits.yaml", "--checkpoint", "trained", "--set", other}, 65, words);

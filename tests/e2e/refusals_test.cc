@@ -10,6 +10,7 @@ namespace dptrain {
 namespace {
 
 using testing::Arguments;
+using testing::Finished;
 
 class RefusalsTest : public testing::CommandTest {
  protected:
@@ -47,7 +48,7 @@ TEST_F(RefusalsTest, AKeyThatStandsAmongTheFlagsIsAdvisedSet) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     expect_refused(arguments, 64, {advice});
   };
-  refused({"--batch_size", "32"}, "'--batch_size' is no argument of dptrain train; write --set batch_size=32");
+  refused({"--batch_size", "32"}, "'--batch_size' is not an argument of dptrain train; write --set batch_size=32");
   refused({"--batch-size=32"}, "write --set batch_size=32");
   refused({"--epochs"}, "write --set epochs=VALUE");
   refused({"--set", "batch_size", "32"}, "write --set batch_size=32");
@@ -64,7 +65,7 @@ TEST_F(RefusalsTest, WhatIsNotThereIsAdvisedWhatIs) {
   for (const Arguments& command : {Arguments{"hash", "runs/absent"},
                                    {"table", "runs/absent"},
                                    {"eval", "--config", "digits.yaml", "--checkpoint", "runs/absent"}})
-    expect_refused(command, 66, {"runs/absent", "there are none in runs; train one"});
+    expect_refused(command, 66, {"runs/absent", "there is no run in runs; train one"});
   std::filesystem::create_directories(path("runs/this"));
   folder_.write("runs/this/config.yaml", text("digits.yaml"));
   expect_failed(run({"hash", "runs/absent"}), 66, {"runs/absent", "name for instance runs/this"});
@@ -310,26 +311,26 @@ TEST_F(RefusalsTest, CommandLines) {
   const auto refused = [&](const Arguments& arguments, const Arguments& words) {
     expect_refused(arguments, 64, words);
   };
-  refused({"trian"}, {"'trian' is no command", "did you mean 'train'?"});
-  refused({"digits.yaml"}, {"'digits.yaml' is no command; write --config digits.yaml"});
-  refused({"lenet_1cpu"}, {"'lenet_1cpu' is no command; write --config lenet_1cpu"});
-  refused({"help"}, {"'help' is no command; write dptrain --help"});
+  refused({"trian"}, {"'trian' is not a command", "did you mean 'train'?"});
+  refused({"digits.yaml"}, {"'digits.yaml' is not a command; write --config digits.yaml"});
+  refused({"lenet_1cpu"}, {"'lenet_1cpu' is not a command; write --config lenet_1cpu"});
+  refused({"help"}, {"'help' is not a command; write dptrain --help"});
   refused({"--config", "digits.yaml", "compare"}, {"the command goes first: dptrain compare ..."});
-  refused({"bench", "op"}, {"'op' is no command of dptrain bench; did you mean 'ops'?"});
-  refused({"train", "digits.yaml"}, {"'digits.yaml' is no argument of dptrain train; write --config digits.yaml"});
+  refused({"bench", "op"}, {"'op' is not a command of dptrain bench; did you mean 'ops'?"});
+  refused({"train", "digits.yaml"}, {"'digits.yaml' is not an argument of dptrain train; write --config digits.yaml"});
   refused({"train"}, {"--config is required", "--help"});
   refused({"--config", "digits.yaml", "--config", "b.yaml"}, {"--config: expected once, got it 2 times"});
   refused({"compare", "--config", "digits.yaml", "--repeat", "x"},
           {"--repeat: expected a number from 1 to 1000, got 'x'"});
   refused({"--config"}, {"--config: expected FILE, got nothing; see dptrain train --help"});
-  refused({"--config", "digits.yaml", "--batch"}, {"'--batch' is no argument of dptrain train", "train --help"});
-  refused({"--confg", "digits.yaml"}, {"'--confg' is no argument of dptrain train", "did you mean '--config'?"});
-  refused({"schema", "digits.yaml"}, {"'digits.yaml' is no argument of dptrain schema", "schema --help"});
+  refused({"--config", "digits.yaml", "--batch"}, {"'--batch' is not an argument of dptrain train", "train --help"});
+  refused({"--confg", "digits.yaml"}, {"'--confg' is not an argument of dptrain train", "did you mean '--config'?"});
+  refused({"schema", "digits.yaml"}, {"'digits.yaml' is not an argument of dptrain schema", "schema --help"});
   refused({"--config", "digits.yaml", "--progress", "wild"},
           {"--progress: expected one of auto,plain,none, got 'wild'"});
   refused({"--config", "digits.yaml", "--out", ""}, {"--out", "needs a value"});
   refused({"--config", "digits.yaml", "--out", "runs/{hsah}"},
-          {"--out: expected no other word in braces than {hash}, got {hsah}; write for instance runs/rates/{hash}"});
+          {"--out: expected no word in braces except {hash}, got {hsah}; write for instance runs/rates/{hash}"});
   refused({"--config", "digits.yaml", "--devices", ""}, {"--devices", "needs a value"});
   refused({"--config", ""}, {"--config", "needs a value"});
   refused({"hash", ""}, {"checkpoint", "needs a value"});
@@ -338,9 +339,10 @@ TEST_F(RefusalsTest, CommandLines) {
   refused({"predict", "--config", "digits.yaml", "--checkpoint", "x", "--input", ""}, {"--input", "needs a value"});
   for (const char* flag : {"--links", "--operators", "--calibrate", "--comm"})
     refused({"plan", "--config", "digits.yaml", flag, ""}, {flag, "needs a value"});
-  refused({"--config", "digits.yaml", "--resume", ""}, {"--resume", "needs a checkpoint"});
-  refused({"--config", "digits.yaml", "--resume="}, {"--resume", "needs a checkpoint"});
-  refused({"bench", "comm", "--foo"}, {"'--foo' is no argument of dptrain bench comm", "dptrain bench comm --help"});
+  refused({"--config", "digits.yaml", "--resume", ""}, {"--resume", "expected a checkpoint"});
+  refused({"--config", "digits.yaml", "--resume="}, {"--resume", "expected a checkpoint"});
+  refused({"bench", "comm", "--foo"},
+          {"'--foo' is not an argument of dptrain bench comm", "dptrain bench comm --help"});
   refused({"bench"}, {"expected one of its commands, got none; see dptrain bench --help"});
   refused({"table"}, {"dptrain table --help"});
   refused({"report", "runs"}, {"-o is required", "dptrain report --help"});

@@ -40,7 +40,7 @@ TEST_F(ReportTest, MistakesOfTheCommandLine) {
        {Arguments{"report"}, Arguments{"report", "runs"}, Arguments{"report", "-o", "a.html"},
         Arguments{"report", "runs", "-o", ""}, Arguments{"report", "runs", "-o"}})
     expect_refused(arguments, 64, {"dptrain report --help"});
-  expect_refused({"report", "runs", "-o", "a.html", "--fast"}, 64, {"'--fast' is no argument of dptrain report"});
+  expect_refused({"report", "runs", "-o", "a.html", "--fast"}, 64, {"'--fast' is not an argument of dptrain report"});
   EXPECT_FALSE(exists("a.html"));
 }
 
@@ -59,8 +59,7 @@ TEST_F(ReportTest, WhatIsNoRunIsLeftOutAndSetsTheExitCode) {
 
 TEST_F(ReportTest, APageThatCantBeWrittenIs74) {
   train("runs/ddp", of_patterns("ddp", "cpu:0-1"));
-  expect_failed(run({"report", "runs", "-o", "absent/report.html"}), 74,
-                {"absent/report.html", "a folder that is there"});
+  expect_failed(run({"report", "runs", "-o", "absent/report.html"}), 74, {"absent/report.html", "an existing folder"});
   EXPECT_FALSE(exists("absent")) << "the folder is to be there";
   expect_failed(run({"report", "runs", "-o", "runs"}), 74, {"runs: expected a file, got a folder"});
   EXPECT_TRUE(exists("runs/ddp/metrics.jsonl"));

@@ -41,7 +41,7 @@ TEST_F(ResumeTest, EpochsWithoutACheckpointAreDroppedWithAWord) {
   std::filesystem::remove(path("run/summary.json"));
   const Finished finished = run(resuming("run"));
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_NE(finished.err.find("run: no checkpoint to go on from; the run begins anew"), std::string::npos)
+  EXPECT_NE(finished.err.find("run: no checkpoint to resume from; the run starts again"), std::string::npos)
       << finished.err;
   EXPECT_EQ(lines("run/metrics.jsonl"), 1u);
 }
@@ -56,7 +56,7 @@ TEST_F(ResumeTest, AFinishedRunStaysFinishedWithoutItsCheckpoints) {
   EXPECT_NE(again.out.find("run is finished: all 5 steps were made"), std::string::npos) << again.out;
   expect_failed(
       run(resuming("run", {"epochs=2"})), 65,
-      {"run: the run is finished, expected a checkpoint to go on from with epochs 1 -> 2, got none", "--overwrite"});
+      {"run: the run is finished, expected a checkpoint to resume from with epochs 1 -> 2, got none", "--overwrite"});
   EXPECT_EQ(text("run/metrics.jsonl"), metrics);
   EXPECT_EQ(text("run/summary.json"), summary);
 }
@@ -66,7 +66,7 @@ TEST_F(ResumeTest, ADamagedLineOfMetricsIsTold) {
   folder_.write("run/metrics.jsonl", "garbage\n" + testing::lines_of(text("run/metrics.jsonl")).at(1) + "\n");
   const Finished on = run(resuming("run", {"epochs=3"}));
   EXPECT_EQ(on.exit, 0) << on.err;
-  EXPECT_NE(on.err.find("run/metrics.jsonl: line 1 is none that a run writes"), std::string::npos) << on.err;
+  EXPECT_NE(on.err.find("run/metrics.jsonl: line 1 is not one that a run writes"), std::string::npos) << on.err;
   EXPECT_EQ(lines("run/metrics.jsonl"), 2u);
   EXPECT_EQ(lines("run/metrics.jsonl.damaged"), 2u);
 }
@@ -204,7 +204,7 @@ TEST_F(ResumeTest, ADamagedCheckpointIsPassedOver) {
   const Finished finished = run(resuming("run", {"epochs=2"}));
   EXPECT_EQ(finished.exit, 0);
   EXPECT_NE(finished.err.find("model.safetensors"), std::string::npos);
-  EXPECT_NE(finished.err.find("an older one is looked for"), std::string::npos);
+  EXPECT_NE(finished.err.find("looking for an older one"), std::string::npos);
   EXPECT_NE(finished.out.find("resumed after step 5"), std::string::npos) << finished.out;
   EXPECT_EQ(last_metrics("run")["weights_hash"], before);
   EXPECT_EQ(lines("run/metrics.jsonl"), 2u);
@@ -240,7 +240,7 @@ TEST_F(ResumeTest, DamagedWeightsAreReadByNoCommand) {
     const Finished finished = run(command);
     EXPECT_EQ(finished.exit, 0) << finished.err;
     EXPECT_NE(finished.err.find(newest + "/model.safetensors: expected SHA-256 "), std::string::npos) << finished.err;
-    EXPECT_NE(finished.err.find("an older one is looked for"), std::string::npos) << finished.err;
+    EXPECT_NE(finished.err.find("looking for an older one"), std::string::npos) << finished.err;
     if (command.front() == "hash" || command.front() == "eval") {
       EXPECT_NE(finished.out.find(before), std::string::npos) << finished.out;
     }
@@ -273,7 +273,7 @@ TEST_F(ResumeTest, WhereAllCheckpointsAreDamagedNothingIsChanged) {
   const std::string metrics = text("run/metrics.jsonl"), weights = "run/checkpoints/step-000005/model.safetensors";
   std::filesystem::resize_file(path(weights), 100);
   std::filesystem::remove(path("run/summary.json"));
-  expect_failed(run(resuming("run")), 65, {"run/checkpoints", "expected a checkpoint that is whole", "got 1 damaged"});
+  expect_failed(run(resuming("run")), 65, {"run/checkpoints", "expected an undamaged checkpoint", "got 1 damaged"});
   EXPECT_EQ(text("run/metrics.jsonl"), metrics);
   EXPECT_EQ(text(weights).size(), 100u);
   expect_failed(run(resuming("other", {}, "run")), 65, {"run/checkpoints", "got 1 damaged", "another --out"});
@@ -308,9 +308,9 @@ TEST_F(ResumeTest, MomentumThatComesOrGoesIsNamed) {
   train("without", {"optimizer=sgd"});
   train("with", {"optimizer={name: sgd, momentum: 0.9}"});
   expect_failed(run(resuming("more", {"optimizer={name: sgd, momentum: 0.9}", "epochs=2"}, "without")), 65,
-                {"optimizer.safetensors", "with this momentum, momentum_buffer, got nothing", "optimizer.momentum"});
+                {"optimizer.safetensors", "for this momentum, momentum_buffer, got nothing", "optimizer.momentum"});
   expect_failed(run(resuming("less", {"optimizer=sgd", "epochs=2"}, "with")), 65,
-                {"optimizer.safetensors", "with this momentum, nothing, got momentum_buffer", "optimizer.momentum"});
+                {"optimizer.safetensors", "for this momentum, nothing, got momentum_buffer", "optimizer.momentum"});
 }
 
 TEST_F(ResumeTest, AnotherRunsCheckpointIsNotMixedWithWhatARunLeft) {
@@ -341,7 +341,7 @@ TEST_F(ResumeTest, AnotherRunsCheckpointTakesThePlaceOfWhatIsToBeReplaced) {
   const std::string metrics = text("other/metrics.jsonl"), weights = hash("other");
   for (const char* own : {"", "other", "./other/checkpoints/step-000010/"})
     expect_failed(run(replacing({"epochs=3"}, own)), 64,
-                  {"--overwrite would remove what --resume goes on with in other"});
+                  {"--overwrite would remove the run that --resume goes on with in other"});
   EXPECT_EQ(text("other/metrics.jsonl"), metrics);
   EXPECT_EQ(hash("other"), weights);
 }

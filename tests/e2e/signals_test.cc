@@ -119,8 +119,8 @@ TEST_F(SignalsTest, ASecondSignalLeavesAtOnce) {
     // By then a launcher's copy of the first signal would have arrived.
     std::this_thread::sleep_for(std::chrono::milliseconds(400));
     const Finished finished = stop(process, row.second);
-    expect_failed(finished, row.exit, {"left at once by a second ", row.name, "nothing was saved on the way out"});
-    EXPECT_NE(finished.err.find("a second Ctrl-C or SIGTERM leaves at once"), std::string::npos) << finished.err;
+    expect_failed(finished, row.exit, {"stopped at once by a second ", row.name, "nothing was saved"});
+    EXPECT_NE(finished.err.find("a second Ctrl-C or SIGTERM stops at once"), std::string::npos) << finished.err;
     EXPECT_FALSE(exists("run/summary.json"));
     EXPECT_FALSE(exists("run/checkpoints"));
   }

@@ -47,7 +47,7 @@ class StrategyAutoTest : public testing::CommandTest {
 
 TEST_F(StrategyAutoTest, TrainsAsTheChosenOneAndSaysWhatTheOthersCost) {
   const Finished finished = train("run", {"strategy=auto"});
-  EXPECT_NE(finished.out.find("strategy: auto is {name: "), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("strategy: auto has chosen {name: "), std::string::npos) << finished.out;
   const json found = trials("run");
   EXPECT_EQ(found["candidates"].size(), 10u) << found;
   for (const char* strategy :
@@ -169,12 +169,12 @@ TEST_F(StrategyAutoTest, NeverChangesWhatIsTrained) {
   EXPECT_EQ(found["chosen"], json({{"name", "ddp"}}));
   const json compressed = candidate(found, R"({"name": "ddp", "compress": "bf16"})");
   EXPECT_EQ(compressed["verdict"], "not_tried");
-  EXPECT_EQ(compressed["reason"], "not tried: compressed gradients would change what is trained");
+  EXPECT_EQ(compressed["reason"], "not tried: compressed gradients would change the result");
   const json later = candidate(found, R"({"name": "ddp", "overlap": "next_forward"})");
-  EXPECT_EQ(later["reason"], "not tried: trials time single steps, and its updates are made in the next one");
+  EXPECT_EQ(later["reason"], "not tried: trials time single steps, but it updates the weights during the next step");
   const json pipeline = candidate(found, R"({"name": "model_parallel"})");
   EXPECT_EQ(pipeline["verdict"], "not_tried");
-  EXPECT_EQ(pipeline["reason"], "not tried: its batch statistics would be of micro-batches");
+  EXPECT_EQ(pipeline["reason"], "not tried: its batch statistics would be those of micro-batches");
 }
 
 TEST_F(StrategyAutoTest, StrategiesThatDoNotFitTheConfigurationLoseByItsSentence) {
@@ -183,8 +183,9 @@ TEST_F(StrategyAutoTest, StrategiesThatDoNotFitTheConfigurationLoseByItsSentence
   EXPECT_EQ(found["chosen"]["name"], "ddp");
   EXPECT_NE(candidate(found, R"({"name": "single"})")["reason"].get<std::string>().find("exactly one device"),
             std::string::npos);
-  EXPECT_NE(candidate(found, R"({"name": "model_parallel"})")["reason"].get<std::string>().find("has no shards"),
-            std::string::npos);
+  EXPECT_NE(
+      candidate(found, R"({"name": "model_parallel"})")["reason"].get<std::string>().find("doesn't support shards"),
+      std::string::npos);
 }
 
 TEST_F(StrategyAutoTest, OneDeviceHasNothingToTry) {

@@ -103,7 +103,7 @@ TEST_F(SweepTest, TrainsEveryCombinationAndSkipsWhatIsFinished) {
   const auto before = written();
   const Finished second = bash(fmt::format("sweep {}", kFour));
   EXPECT_EQ(second.exit, 0);
-  EXPECT_EQ(count(second.out, "is trained, swept/"), 4u) << second.out;
+  EXPECT_EQ(count(second.out, "already trained, swept/"), 4u) << second.out;
   EXPECT_EQ(written(), before);
 }
 
@@ -156,7 +156,7 @@ TEST_F(SweepTest, AKilledSweepContinues) {
   const auto before = metrics_of_runs();
   const Finished continued = bash(fmt::format("sweep {} -- --set epochs=20", kFour));
   EXPECT_EQ(continued.exit, 0) << continued.err;
-  EXPECT_GE(count(continued.out, "is trained, swept/"), 1u) << continued.out;
+  EXPECT_GE(count(continued.out, "already trained, swept/"), 1u) << continued.out;
   EXPECT_GE(count(continued.out, "trained now"), 2u) << continued.out;
   expect_four_trained(20);
   // An epoch's line contains its seconds, so an epoch that was trained again has another line. The last epoch may have
@@ -178,7 +178,8 @@ TEST_F(SweepTest, ASignalToTheScriptReachesTheTrainingInHand) {
                          "until [[ -s $(echo {1}/*/metrics.jsonl) ]]; do sleep 0.01; done; kill -{2} $!; wait $!",
                          testing::source_file("scripts/sweep.sh"), out, signal));
     EXPECT_EQ(stopped.exit, code) << stopped.err;
-    EXPECT_NE(stopped.err.find("stopped in learning_rate=0.05; the same command goes on"), std::string::npos)
+    EXPECT_NE(stopped.err.find("stopped in learning_rate=0.05; the same command continues the sweep"),
+              std::string::npos)
         << stopped.err;
     for (const auto& run : std::filesystem::directory_iterator(path(out)))
       EXPECT_TRUE(std::filesystem::exists(run.path() / "summary.json")) << "the training hasn't ended";
@@ -197,7 +198,8 @@ TEST_F(SweepTest, ASignalReachesATrainingThatIsStarting) {
                              kJob, after_s, signal, to),
                  "digits.yaml", binary);
         EXPECT_EQ(stopped.exit, code) << stopped.out << stopped.err;
-        EXPECT_NE(stopped.err.find("sweep: stopped in learning_rate=0.05; the same command goes on"), std::string::npos)
+        EXPECT_NE(stopped.err.find("sweep: stopped in learning_rate=0.05; the same command continues the sweep"),
+                  std::string::npos)
             << stopped.err;
       }
 }
@@ -213,8 +215,9 @@ TEST_F(SweepTest, ASignalWhileNothingIsTrainedStopsToo) {
             bash(fmt::format("{} learning_rate=0.05 & wait $!", kJob), "digits.yaml",
                  dptrain_after(fmt::format("[[ $* != *{}* ]] || kill -{} {}", beside_training, signal, to)));
         EXPECT_EQ(stopped.exit, code) << stopped.out << stopped.err;
-        EXPECT_NE(stopped.err.find(fmt::format("sweep: stopped by SIG{}; the same command goes on", signal)),
-                  std::string::npos)
+        EXPECT_NE(
+            stopped.err.find(fmt::format("sweep: stopped by SIG{}; the same command continues the sweep", signal)),
+            std::string::npos)
             << stopped.err;
         EXPECT_EQ(count(stopped.out, "FAILED"), 0u) << stopped.out;
       }
@@ -226,7 +229,7 @@ TEST_F(SweepTest, WhatAnotherHasJustFinishedIsNotSaidToBeTrainedNow) {
                                  dptrain_after("[[ $* != *batch_size=32*--out* ]] || '" + testing::dptrain_binary() +
                                                "' \"$@\" > /dev/null || exit"));
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_NE(finished.out.find("[1/2] batch_size=32: is trained, swept/"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("[1/2] batch_size=32: already trained, swept/"), std::string::npos) << finished.out;
   EXPECT_NE(finished.out.find("[2/2] batch_size=64: trained now, swept/"), std::string::npos) << finished.out;
 }
 
@@ -289,7 +292,7 @@ TEST_F(SweepTest, FlagsThatTrainNothingAreRefused) {
     const Finished finished = bash("sweep batch_size=32,64 -- " + flag);
     EXPECT_EQ(finished.exit, 64);
     EXPECT_EQ(lines_of(finished.err).size(), 1u) << finished.err;
-    EXPECT_NE(finished.err.find("sweep: " + flag.substr(0, flag.find('=')) + " can't stand behind --"),
+    EXPECT_NE(finished.err.find("sweep: " + flag.substr(0, flag.find('=')) + " can't be used after --"),
               std::string::npos)
         << finished.err;
     EXPECT_EQ(finished.out, "");
@@ -306,7 +309,7 @@ TEST_F(SweepTest, AFolderMayHaveAnyNameButOneThatDptrainFillsIn) {
   EXPECT_TRUE(exists("sw[1] *?\\x/table.json")) << finished.out;
   const Finished filled = bash("sweep seed=1,2 --out 'sw{hash}'");
   EXPECT_EQ(filled.exit, 64) << filled.out;
-  EXPECT_NE(filled.err.find("sweep: --out can't hold braces, got 'sw{hash}'"), std::string::npos) << filled.err;
+  EXPECT_NE(filled.err.find("sweep: --out can't contain braces, got 'sw{hash}'"), std::string::npos) << filled.err;
 }
 
 TEST_F(SweepTest, AKeyThatIsGivenTwiceIsRefused) {
@@ -344,9 +347,10 @@ TEST_F(SweepTest, ARunThatFailsIsToldAndTheOthersGoOn) {
   const Finished finished =
       bash("sweep learning_rate=1e30,0.05,-1 'strategy=single,{name: ddp, overlap: false}' -- --devices cpu:0");
   EXPECT_EQ(finished.exit, 79) << "the highest code\n" << finished.out;
-  EXPECT_EQ(count(finished.out, "FAILED with 79: "), 2u) << finished.out;
-  EXPECT_EQ(count(finished.out, "FAILED with 78: --set: learning_rate"), 2u) << finished.out;
-  EXPECT_LT(finished.out.rfind("FAILED with 78: "), finished.out.find("[1/6] ")) << "refused after hours of training";
+  EXPECT_EQ(count(finished.out, "FAILED with exit code 79: "), 2u) << finished.out;
+  EXPECT_EQ(count(finished.out, "FAILED with exit code 78: --set: learning_rate"), 2u) << finished.out;
+  EXPECT_LT(finished.out.rfind("FAILED with exit code 78: "), finished.out.find("[1/6] "))
+      << "refused after hours of training";
   EXPECT_EQ(count(finished.out, "trained now"), 2u);
   EXPECT_EQ(count(finished.out, "training diverged"), 2u) << "the sentence of the run";
   EXPECT_NE(finished.out.find("strategy={name: ddp, overlap: false}: trained now"), std::string::npos);

@@ -85,7 +85,7 @@ TEST_F(TextLayersTest, CanBePlannedVerifiedAndEvaluated) {
 
 TEST_F(TextLayersTest, MistakesStandWithTheirPlace) {
   expect_failed(run(training("run", {"model={layers: [embedding: 10, attention: 4, pretraining_head]}"})), 78,
-                {"layers[1].attention (attention1): 4 heads need", "choose heads that divide 10"});
+                {"layers[1].attention (attention1): 4 heads need", "choose a number of heads that divides 10"});
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST_F(TraceTest, AnythingElseThanStepsIsRefused) {
   for (const char* wrong : {"0", "-1", "x", "3-", "5-4", "1-2-3", "0-4", "99999999999999999999"}) {
     Arguments all = training("refused");
     all.emplace_back(std::string("--trace=") + wrong);
-    expect_refused(all, 64, {"--trace", "a number of steps, or the first and the last of them", wrong});
+    expect_refused(all, 64, {"--trace", "a number of steps, or the first and the last step", wrong});
   }
 }
 

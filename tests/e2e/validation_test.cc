@@ -71,7 +71,7 @@ TEST_F(ValidationTest, AReducedRateIsToldOfBetweenTheEpochs) {
                               "schedule={name: plateau, patience: 1, factor: 0.5, threshold: 0.99}"};
   const Finished finished = train("run", settings);
   const double rate = json_lines("run/metrics.jsonl")[0]["learning_rate"];
-  const std::string told = fmt::format("validation gets no better: learning rate reduced to {:.4g}\n", rate / 2);
+  const std::string told = fmt::format("validation no longer improves: learning rate reduced to {:.4g}\n", rate / 2);
   const size_t at = finished.out.find(told);
   ASSERT_NE(at, std::string::npos) << finished.out;
   EXPECT_LT(finished.out.find(" 3/4 "), at) << finished.out;

@@ -159,7 +159,7 @@ TEST_F(Bert, RefusesDataThatDoesntFit) {
   EXPECT_NE(build_bert(kTiny, {.text = TextSizes{.vocabulary = 30, .sequence = 5}}), nullptr);
   expect_error(ExitCode::config, {"model: needs a data set of images, got text"},
                [&] { find_model("lenet").build({.device = *device_}, kTinyText); });
-  expect_error(ExitCode::config, {"a.yaml:1", "heads", "divisor of hidden, 256", "7"},
+  expect_error(ExitCode::config, {"a.yaml:1", "heads", "divisor of hidden: 256", "7"},
                [] { read("model: {name: bert, heads: 7}"); });
 }
 

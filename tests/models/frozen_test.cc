@@ -101,15 +101,16 @@ TEST_F(Frozen, RefuseWhatTheModelDoesNotHave) {
                  [&] { with_frozen(spec, entries, "a.yaml:2:1: freeze").build({.device = *device_}, input); });
   };
   expect_refused(find_model("lenet"), kDigits, {"conv1", "conv"},
-                 {"a.yaml:2:1: freeze: expected names of the model's parameters, or of modules in front of theirs, "
-                  "got 'conv'; did you mean 'conv1'?"});
+                 {"a.yaml:2:1: freeze: expected names of the model's parameters or of its modules, got 'conv'; did you "
+                  "mean 'conv1'?"});
   // A message doesn't list all of a large model's names, only those possible at the point where the entry goes wrong.
-  expect_refused(tiny_bert(), {.text = kSmallText}, {"zzzzzzzz"}, {"got 'zzzzzzzz'; known are: bert, cls"});
+  expect_refused(tiny_bert(), {.text = kSmallText}, {"zzzzzzzz"}, {"got 'zzzzzzzz'; choose one of: bert, cls"});
   expect_refused(tiny_bert(), {.text = kSmallText}, {"bert.encoder.layer.100000000"},
-                 {"known are: bert.encoder.layer.0, bert.encoder.layer.1"});
-  expect_refused(find_model("lenet"), kDigits, {"conv1.weight.of.something"}, {"known are: conv1.bias, conv1.weight"});
+                 {"choose one of: bert.encoder.layer.0, bert.encoder.layer.1"});
+  expect_refused(find_model("lenet"), kDigits, {"conv1.weight.of.something"},
+                 {"choose one of: conv1.bias, conv1.weight"});
   expect_refused(find_model("lenet"), kDigits, {"conv1", "conv2", "fc1", "fc2"},
-                 {"freeze: expected a parameter that is left to train, got all of them"});
+                 {"freeze: expected at least one parameter to remain trainable, got all of them frozen"});
 }
 
 }  // namespace

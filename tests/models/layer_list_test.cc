@@ -131,7 +131,7 @@ TEST(LayerMistakes, NamesThatNoParameterCanHave) {
 TEST(LayerMistakes, MoreLayersThanAnyNetHas) {
   EXPECT_NO_THROW(layers_of("[repeat: {times: 1000, layers: [repeat: {times: 4, layers: [relu]}]}]"));
   expect_error(
-      ExitCode::config, {"expected at most 4096 layers, repeats written out, got 1000000000; repeat less"}, [] {
+      ExitCode::config, {"expected at most 4096 layers, counting every repeat, got 1000000000; repeat less"}, [] {
         layers_of(
             "[repeat: {times: 1000, layers: [repeat: {times: 1000, layers: [repeat: {times: 1000, layers: [relu]}]}]"
             "}]");

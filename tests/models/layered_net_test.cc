@@ -469,23 +469,24 @@ TEST_P(LayeredNet, RefusesAMaximumThatAGpuCannotTake) {
   if (device_->kind() == DeviceKind::cpu)
     EXPECT_NO_THROW(build(layers, {.image = {1, 28, 28}}));
   else
-    expect_refused(
-        layers,
-        {"(max_pool1): a GPU takes maxima of windows up to 16 x 16, got [N, 1, 28, 28]; choose a kernel of 16 "
-         "or less"},
-        {.image = {1, 28, 28}});
+    expect_refused(layers,
+                   {"(max_pool1): on a GPU, max pooling supports windows of at most 16 x 16, got [N, 1, 28, 28]; "
+                    "choose a kernel of 16 "
+                    "or less"},
+                   {.image = {1, 28, 28}});
 }
 
 TEST_P(LayeredNet, RefusesAResidualWhoseSidesDiffer) {
-  expect_refused("[residual: {name: a, layers: [conv: {channels: 8, kernel: 3, stride: 2, padding: 1}]}]",
-                 {"a.yaml:1:10: layers[0].residual (a): needs two sides of one shape to add, got [N, 8, 8, 8] from its "
-                  "layers and [N, 1, 16, 16] from its input; write shortcut: [conv: {channels: 8, kernel: 1, stride: "
-                  "2}]"});
+  expect_refused(
+      "[residual: {name: a, layers: [conv: {channels: 8, kernel: 3, stride: 2, padding: 1}]}]",
+      {"a.yaml:1:10: layers[0].residual (a): needs two outputs of the same shape to add, got [N, 8, 8, 8] from its "
+       "layers and [N, 1, 16, 16] from its input; write shortcut: [conv: {channels: 8, kernel: 1, stride: "
+       "2}]"});
   expect_refused("[residual: {layers: [conv: {channels: 1, kernel: 3}], shortcut: [max_pool: 2]}]",
                  {"got [N, 1, 14, 14] from its layers and [N, 1, 8, 8] from its shortcut; keep the image's size in its "
                   "layers, with padding: 1 for kernel: 3"});
   expect_refused("[flatten, residual: [linear: 8]]", {"[N, 8] from its layers and [N, 256]", "[linear: 8]"});
-  expect_refused("[residual: [flatten]]", {"put what changes the dimensions before or behind it"});
+  expect_refused("[residual: [flatten]]", {"move the layers that change the number of dimensions before or after it"});
   expect_refused("[residual: [residual: [conv: {channels: 2, kernel: 1}]]]", {"(residual1.residual1)"});
 }
 
@@ -495,30 +496,32 @@ TEST_P(LayeredNet, RefusesAPaddedShortcutThatDoesNotFit) {
                    words);
   };
   refused("conv: {channels: 3, kernel: 1}",
-          {"a.yaml:1:42: layers[1].residual (a): shortcut: padded needs layers that make no fewer channels of images, "
-           "and keep their size or halve it, got [N, 3, 16, 16] from its layers and [N, 4, 16, 16] from its input; "
+          {"a.yaml:1:42: layers[1].residual (a): shortcut: padded needs layers that output images with at least as "
+           "many channels, and of the same size or half of it, got [N, 3, 16, 16] from its layers and [N, 4, 16, 16] "
+           "from its input; "
            "write channels: 4 or more in its last conv"});
   for (const char* layer : {"conv: {channels: 8, kernel: 3}", "max_pool: 4", "avg_pool: {kernel: 1, stride: 3}"})
     refused(layer, {"(a): shortcut: padded needs",
                     "[N, 4, 16, 16] from its input; write padding: 1 for kernel: 3, and "
                     "stride: 2 in one layer at most"});
-  refused("flatten", {"got [N, 1024] from its layers", "put what changes the dimensions before or behind it"});
+  refused("flatten",
+          {"got [N, 1024] from its layers", "move the layers that change the number of dimensions before or after it"});
   expect_refused("[flatten, residual: {layers: [linear: 300], shortcut: padded}]",
                  {"got [N, 300] from its layers and [N, 256] from its input; move it before the flatten"});
 }
 
 TEST_P(LayeredNet, RefusesALastLayerThatMakesNoLogits) {
-  expect_refused(
-      "[flatten, linear: 128]",
-      {"a.yaml:1:19: layers[1].linear (fc1): the last layer must make [N, 10], a value for each class of the "
-       "data set, got [N, 128]; end with linear: classes"});
+  expect_refused("[flatten, linear: 128]",
+                 {"a.yaml:1:19: layers[1].linear (fc1): the last layer must output [N, 10], one value per class of the "
+                  "data set, got [N, 128]; end with linear: classes"});
   expect_refused("[conv: {channels: 10, kernel: 3}, relu]",
                  {"layers[1].relu (relu1)", "got [N, 10, 14, 14]; end with flatten and linear: classes"});
 }
 
 TEST_P(LayeredNet, RefusesMoreValuesThanFitAnywhere) {
-  expect_refused("[conv: {channels: 65536, kernel: 1, padding: 255}]",
-                 {"(conv1): a layer makes at most 1073741824 values of a sample, got [N, 65536, 526, 526]; choose"});
+  expect_refused(
+      "[conv: {channels: 65536, kernel: 1, padding: 255}]",
+      {"(conv1): a layer may output at most 1073741824 values per sample, got [N, 65536, 526, 526]; choose"});
 }
 
 /// Subtracting the batch's mean removes whatever a bias has added to every value of a channel.

@@ -110,7 +110,8 @@ TEST(LeNet, NeedsImagesThatItsFiltersFit) {
 TEST(ModelRegistry, NamesWhatIsNear) {
   expect_error(ExitCode::config, {"model: expected a known model, got 'lenett'; did you mean 'lenet'?"},
                [] { models::find_model("lenett"); });
-  expect_error(ExitCode::config, {"known are: lenet, resnet18, pyramidnet"}, [] { models::find_model("transformer"); });
+  expect_error(ExitCode::config, {"choose one of: lenet, resnet18, pyramidnet"},
+               [] { models::find_model("transformer"); });
 }
 
 TEST(ModelRegistry, SaysWhereAModelWasChosenThatCannotTakeTheData) {

@@ -90,7 +90,7 @@ TEST_F(ParameterGroups, RefuseWhatTheyCannotCover) {
                [&] { with_layers({}); });
   // Frozen parameters aren't updated in any group.
   EXPECT_NO_THROW(with_layers({"fc65", "fc66", "fc67", "fc68", "fc69", "fc70", "fc71"}));
-  refused({{.of = {"conv1"}, .learning_rate = 2}}, {"expected a trained parameter, got frozen ones alone"}, {"conv1"});
+  refused({{.of = {"conv1"}, .learning_rate = 2}}, {"expected a trained parameter, got only frozen ones"}, {"conv1"});
 }
 
 std::vector<ParameterGroup> groups_of_text(const std::string& text) {
@@ -118,11 +118,11 @@ TEST_F(ParameterGroups, RefuseWhatSaysNothing) {
     expect_error(ExitCode::config, sentences, [&] { groups_of_text("parameter_groups: [" + group + "]"); });
   };
   refused("{learning_rate_factor: 2}",
-          {"a.yaml:1:20: parameter_groups[0].of: a group is of some parameters, expected their names or a number of "
+          {"a.yaml:1:20: parameter_groups[0].of: a group selects parameters, expected their names or a number of "
            "dimensions, got neither; write for instance of: [fc] or dimensions: 1"});
   refused("{of: [], dimensions: 1, learning_rate_factor: 2}",
           {"parameter_groups[0].of: expected names of parameters or modules, got none; write for instance of: [fc]"});
-  refused("{of: fc1}", {"a group changes something, expected a factor, got none"});
+  refused("{of: fc1}", {"a group changes how its parameters are updated, expected a factor, got none"});
   // A wrong value is reported once, and not also as missing.
   const auto refused_once = [&](const std::string& group, std::string_view sentence) {
     try {

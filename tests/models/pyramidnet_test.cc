@@ -68,8 +68,8 @@ TEST(PyramidNet, TakesImagesOfAnySideAndChannels) {
 
 TEST(PyramidNet, NeedsOneSquareToAverage) {
   expect_error(ExitCode::config,
-               {"model: its last pool needs images at least as high as wide, and less than twice as high, "
-                "got 8 x 10, left of 32 x 40; choose another data set or shape, a square one say"},
+               {"model: its last pool needs images that are at least as high as wide, and less than twice as high, "
+                "got 8 x 10, made from 32 x 40; choose another data set or shape, for instance a square one"},
                [] {
                  logits_of({3, 32, 40});
                });

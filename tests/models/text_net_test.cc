@@ -259,16 +259,17 @@ class TextMistakes : public ::testing::Test {
 TEST_F(TextMistakes, MoreValuesThanFitAnywhereAreOfATokensWidth) {
   ModelInput longest = kText;
   longest.text->sequence = 65536;
-  expect_refused("[{embedding: {features: 8, seq: 65536}}, linear: 65536, pretraining_head]",
-                 "a layer makes at most 1073741824 values of a sample, got [N, 65536, 65536]; choose a smaller width "
-                 "or a shorter sequence",
-                 longest);
+  expect_refused(
+      "[{embedding: {features: 8, seq: 65536}}, linear: 65536, pretraining_head]",
+      "a layer may output at most 1073741824 values per sample, got [N, 65536, 65536]; choose a smaller width "
+      "or a shorter sequence",
+      longest);
 }
 
 TEST_F(TextMistakes, WhatALayerCannotTake) {
   expect_refused("[embedding: 32, attention: 5, pretraining_head]",
-                 "a.yaml:1:25: layers[1].attention (attention1): 5 heads need a width of tokens, E of [N, S, E], that "
-                 "is a multiple of 5, got [N, 64, 32]; choose heads that divide 32");
+                 "a.yaml:1:25: layers[1].attention (attention1): 5 heads need tokens [N, S, E] whose width E is a "
+                 "multiple of 5, got [N, 64, 32]; choose a number of heads that divides 32");
   expect_refused(
       "[flatten, attention: 8]",
       "layers[1].attention (attention1): needs tokens [N, S, E], got [N, 256]; begin the list with embedding", images_);
@@ -278,9 +279,10 @@ TEST_F(TextMistakes, WhatALayerCannotTake) {
                    "needs images [N, C, H, W], got [N, 64, 32]; leave it out of a net of text");
   expect_refused("[embedding: 32, linear: classes, pretraining_head]",
                  "(fc1): features: classes needs a data set of images, got [N, 64, 32]; write a number");
-  expect_refused("[embedding: 32, residual: [linear: 16], pretraining_head]",
-                 "(residual1): needs two sides of one shape to add, got [N, 64, 16] from its layers and [N, 64, 32] "
-                 "from its input; write shortcut: [linear: 16]");
+  expect_refused(
+      "[embedding: 32, residual: [linear: 16], pretraining_head]",
+      "(residual1): needs two outputs of the same shape to add, got [N, 64, 16] from its layers and [N, 64, 32] "
+      "from its input; write shortcut: [linear: 16]");
   expect_refused("[embedding: 32, residual: {layers: [linear: 48], shortcut: padded}, pretraining_head]",
                  "leave out shortcut: padded");
 }
@@ -296,11 +298,13 @@ TEST_F(TextMistakes, ParametersOfOneName) {
 
 TEST_F(TextMistakes, AnEmbeddingThatDoesntStandFirst) {
   expect_refused("[flatten, embedding: 32]",
-                 "a.yaml:1:19: layers[1].embedding (embedding1): takes tokens [N, S], as the first layer of the list, "
-                 "got [N, 256]; move it to the beginning",
+                 "a.yaml:1:19: layers[1].embedding (embedding1): must be the first layer of the list, with tokens [N, "
+                 "S] as input, got [N, 256]; move it to the beginning",
                  images_);
-  expect_refused("[embedding: 32, embedding: 32, pretraining_head]", "(embedding2): takes tokens [N, S], as the first");
-  expect_refused("[repeat: {times: 1, layers: [embedding: 32]}]", "(embedding1.0): takes tokens [N, S]", images_);
+  expect_refused("[embedding: 32, embedding: 32, pretraining_head]",
+                 "(embedding2): must be the first layer of the list");
+  expect_refused("[repeat: {times: 1, layers: [embedding: 32]}]", "(embedding1.0): must be the first layer of the list",
+                 images_);
 }
 
 TEST_F(TextMistakes, DataThatDoesntFit) {

@@ -29,7 +29,7 @@ TEST(NameCover, AStarStandsForAnyCharacters) {
 TEST(NameCover, SuggestsWhatIsNear) {
   const std::vector<std::string> tensors = {"conv1.weight", "conv1.bias", "fc.weight", "fc.bias"};
   EXPECT_EQ(suggested_cover("conv2", tensors), "did you mean 'conv1'?");
-  EXPECT_EQ(suggested_cover("*.gamma", tensors), "known are: conv1, fc");
+  EXPECT_EQ(suggested_cover("*.gamma", tensors), "choose one of: conv1, fc");
 }
 
 }  // namespace

@@ -265,7 +265,7 @@ TEST(Fsdp, ProcessesThatReadUnlikeCheckpointsGoNoFurther) {
   };
   EXPECT_EQ(sentences_of(one), std::vector<std::string>(2));
   for (const std::string& sentence : sentences_of(other))
-    EXPECT_NE(sentence.find("got other ones on rank 1 than on rank 0; start all processes alike"), std::string::npos)
+    EXPECT_NE(sentence.find("got different ones on rank 1 and rank 0; start all processes alike"), std::string::npos)
         << sentence;
 }
 
@@ -292,7 +292,7 @@ TEST(Fsdp, AFaultOfAWeightIsOfWhatTheDeviceHas) {
     EXPECT_NE(flipped[2], usual[2]) << rank;
     EXPECT_TRUE(std::isnan(losses_with({.kind = Kind::nan, .rank = rank, .step = 2, .parameter = "fc1.weight"})[2]));
   }
-  testing::expect_error(ExitCode::usage, {"--fault", "rank 0", "'conv1.bias'", "others have all of it"},
+  testing::expect_error(ExitCode::usage, {"--fault", "rank 0", "'conv1.bias'", "other ranks have all of it"},
                         [&] { losses_with({.kind = Kind::flip, .rank = 0, .step = 1, .parameter = "conv1.bias"}); });
 }
 

@@ -47,11 +47,11 @@ TEST(PipelineCut, MistakesListTheModelsStages) {
   refused({"conv1", "2"}, {"name", "got '2'"});
   refused({"layer1.0", "fc"}, {"begins with the model's first stage, conv1", "got layer1.0"});
   refused({"conv1", "fc", "layer1.0"}, {"order", "got conv1, fc, layer1.0"});
-  refused({"conv1", "conv1"}, {"each once"});
-  expect_error(ExitCode::config, {"at most as many devices as the model has stages, 4", "got 5"},
+  refused({"conv1", "conv1"}, {"each at most once"});
+  expect_error(ExitCode::config, {"at most 4 devices, as many as the model has stages", "got 5"},
                [] { require_cut({}, kUnits, 5, 5); });
   expect_error(ExitCode::config,
-               {"at most as many stages of the pipeline as the model has, 4", "got 6, 2 on each of 3 devices",
+               {"at most 4 stages of the pipeline, as many as the model has", "got 6, 2 on each of 3 devices",
                 "write schedule: 1f1b"},
                [] { require_cut({}, kUnits, 6, 3); });
   expect_error(ExitCode::config, {"got 6, 3 on each of 2 devices", "write stages_per_device: 2"},

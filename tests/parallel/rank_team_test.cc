@@ -150,7 +150,7 @@ TEST(RankTeam, ARankOutOfMemoryIsNamedWithBytes) {
       EXPECT_NE(std::string(start.what()).find(word), std::string::npos) << start.what();
     const Error step = out_of_memory({.name = name}, 1'600'000);
     EXPECT_EQ(step.code(), ExitCode::device) << step.what();
-    for (const char* word : {"rank ", "(cpu:", "step 1", "bytes more for ", "1600000"})
+    for (const char* word : {"rank ", "(cpu:", "step 1", " bytes for ", "1600000"})
       EXPECT_NE(std::string(step.what()).find(word), std::string::npos) << step.what();
   }
 }

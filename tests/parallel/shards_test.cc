@@ -192,7 +192,7 @@ TEST(Shards, ADeviceHoldsLogarithmicallyManyGradients) {
     train(*strategy, digits(64, 10), 1, 64, 0.05);
     return strategy->take_costs(0).memory_at_peak;
   };
-  // Two devices compute one shard each, with the sum beside the device's own gradients, or 16 shards each, one after
+  // Two kinds of devicese shard each, with the sum beside the device's own gradients, or 16 shards each, one after
   // the other.
   const int64_t one = peak(2, 1)[MemoryPurpose::gradients] / 2, several = peak(32, 1)[MemoryPurpose::gradients];
   EXPECT_LE(several, one * (1 + 5)) << "log2(16) + 1 beside its own";

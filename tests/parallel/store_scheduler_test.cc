@@ -98,7 +98,7 @@ TEST_F(SchedulerTest, WhoWaitsTooLongForTheSlowestEndsAll) {
   start(2, 1, 0.05);
   EXPECT_TRUE(may_begin(1, 1));
   for (const int64_t step : {1, 2}) EXPECT_TRUE(may_begin(0, step));
-  expect_error(ExitCode::peer_lost, {"worker 0", "0.05 s", "none has begun a step"}, [&] { may_begin(0, 3); });
+  expect_error(ExitCode::peer_lost, {"worker 0", "0.05 s", "none of them has begun a step"}, [&] { may_begin(0, 3); });
   expect_error(ExitCode::peer_lost, {"worker 0"}, [&] { scheduler_->wait(); });
 }
 

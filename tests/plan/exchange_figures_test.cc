@@ -54,7 +54,7 @@ TEST_F(ExchangeFiguresTest, OfOneSizeAreARate) {
 }
 
 TEST_F(ExchangeFiguresTest, OfSmallBuffersAloneAreRefused) {
-  testing::expect_error(ExitCode::config, {"a MiB at least", "none of more than 24 bytes", "--mb 0.0001,25"},
+  testing::expect_error(ExitCode::config, {"at least one MiB", "at most 24 bytes", "--mb 0.0001,25"},
                         [&] { read(document({all_reduce(24, 2e-4)})); });
 }
 
@@ -67,7 +67,7 @@ TEST_F(ExchangeFiguresTest, OfASmallBufferThatTookAsLongAsALargeOneStayRates) {
 TEST_F(ExchangeFiguresTest, OfAnythingElseAreRefused) {
   json one = document({all_reduce(24, 1)});
   one["processes"] = {0, 0, 0};
-  testing::expect_error(ExitCode::config, {"several processes exchange, got one process"}, [&] { read(one); });
+  testing::expect_error(ExitCode::config, {"of several processes, got one process"}, [&] { read(one); });
   json gpus = document({all_reduce(24, 1)});
   gpus["devices"][2] = "cuda:0";
   testing::expect_error(ExitCode::config, {"got cuda:0"}, [&] { read(gpus); });
@@ -82,7 +82,7 @@ TEST_F(ExchangeFiguresTest, OfAnythingElseAreRefused) {
     testing::expect_error(ExitCode::bad_data, {"got bytes: "}, [&] { read(document({all_reduce(bytes, seconds)})); });
   for (const double seconds : {0.0, -1.0, 1e300})
     testing::expect_error(ExitCode::bad_data, {"got seconds: "}, [&] { read(document({all_reduce(24, seconds)})); });
-  testing::expect_error(ExitCode::bad_data, {"comm.json: expected what dptrain bench comm --json prints"}, [&] {
+  testing::expect_error(ExitCode::bad_data, {"comm.json: expected the output of dptrain bench comm --json"}, [&] {
     read({{"devices", 3}});
   });
   testing::expect_error(ExitCode::missing_file, {"a folder"}, [&] { plan::read_exchange_figures(folder_.path()); });

@@ -204,7 +204,7 @@ TEST(LayersReport, CutsNoName) {
                 "20 of the parameters are updated without weight decay\n\n"
                 "30 of the parameters are updated at 10 times the learning rate, with 0.5 times\n"
                 "the weight decay\n\n"
-                "1,234 elements of running state beside these, which aren't trained\n");
+                "1,234 further elements are running state, which isn't trained\n");
 }
 
 }  // namespace

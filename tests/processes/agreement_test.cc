@@ -156,7 +156,7 @@ TEST_F(AgreementTest, OnTheCompiler) {
   other[0] = built_file("dptrain_of_other_compiler");
   const std::string built_by = lines_of(alone({own[0], "--version"}).out).back().substr(10);
   EXPECT_TRUE(std::regex_search(built_by, std::regex("[0-9]+\\.[0-9]+.* for "))) << built_by;
-  expect_difference({own, other}, difference("dptrain was built by", built_by, "another compiler", 1));
+  expect_difference({own, other}, difference("compiler of dptrain", built_by, "another compiler", 1));
 }
 
 /// Initial weights and checkpoints must agree: the same path leads to different files on each host.
@@ -179,7 +179,7 @@ TEST_F(AgreementTest, OnTheWeights) {
       processes.push_back(command);
     }
     for (const std::string& sentence : last_sentences(launched(processes), 76))
-      EXPECT_TRUE(std::regex_match(sentence, std::regex("dptrain: weights to begin with: [0-9a-f]{64} on process 0 on "
+      EXPECT_TRUE(std::regex_match(sentence, std::regex("dptrain: initial weights: [0-9a-f]{64} on process 0 on "
                                                         ".+, [0-9a-f]{64} on process 1 on .+; start all processes "
                                                         "alike")))
           << sentence;

@@ -101,9 +101,9 @@ TEST_F(BenchJobTest, APlanIsMadeOfIt) {
   refused({"--devices", "2xcpu", "--links", file("links.yaml"), "--comm", file("comm.json")},
           "got neither --operators nor --calibrate; give one of them");
   refused({"--devices", "cpu:0-1", "--operators", file("operators.json"), "--comm", file("comm.json")},
-          "is of CPU workers on hosts");
+          "applies only to CPU workers on several hosts");
   refused({"--devices", "2xh200", "--links", file("links.yaml"), "--comm", file("comm.json")},
-          "is of CPU workers on hosts");
+          "applies only to CPU workers on several hosts");
 }
 
 TEST_F(BenchJobTest, ProcessesThatAreToMeasureOtherThingsAreToldSo) {

@@ -61,9 +61,9 @@ TEST_P(FlippedBitTest, IsFoundAtTheEndOfTheEpochAndNotKept) {
       "flip:rank=" + std::to_string(way.rank) + ",step=" + std::to_string(way.step) + ",parameter=" + way.parameter,
       way.devices, way.settings);
   const std::string sentence = common_sentence(job);
-  const std::string rank = "got other ones on rank " + std::to_string(way.rank) + " (cpu:";
+  const std::string rank = "got different bits on rank " + std::to_string(way.rank) + " (cpu:";
   EXPECT_TRUE(sentence.starts_with("dptrain: step 10, epoch 2: expected " + way.parameter +
-                                   " to have the same bits on all devices, " + rank))
+                                   " to be bit-identical on all devices, " + rank))
       << sentence;
   EXPECT_NE(sentence.find(" on " + host_name() + ") than on rank 0 (cpu:0 on " + host_name() + "); "),
             std::string::npos)

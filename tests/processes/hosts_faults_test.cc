@@ -45,7 +45,7 @@ class HostsFaultsTest : public LaunchedTrainingTest {
     // Both the process and the script print the cause. If mpirun can no longer show the process's line, only the
     // script's appears.
     EXPECT_NE(finished.err.find(": " + told), std::string::npos) << finished.err;
-    EXPECT_TRUE(finished.last_error().starts_with("launch: ended with 75: ")) << finished.err;
+    EXPECT_TRUE(finished.last_error().starts_with("launch: the job ended with exit code 75: ")) << finished.err;
     hosts_->wait_until_idle(kIdle_s);
     return fault;
   }
@@ -61,7 +61,7 @@ TEST_F(HostsFaultsTest, AnotherConfigurationOnOneHost) {
       "learning_rate: 0.05 on process 0 on host1, 0.5 on process 1 on host2; give all processes the same configuration";
   for (const char* mark : {"", "[process 1] "})
     EXPECT_NE(finished.err.find(fmt::format("\n{}dptrain: {}\n", mark, sentence)), std::string::npos) << finished.err;
-  EXPECT_EQ(finished.last_error(), "launch: ended with 76: " + sentence);
+  EXPECT_EQ(finished.last_error(), "launch: the job ended with exit code 76: " + sentence);
   const json fault = expect_unbegun_fault(run("run"), 76, sentence);
   EXPECT_EQ(fault["root"]["host"], "host2");
   EXPECT_EQ(fault["root"]["pid"], pid(1));
@@ -79,7 +79,7 @@ TEST_F(HostsFaultsTest, FilesThatOneHostLacksAreToldOfWithItsName) {
             " && exec \"$@\"' bash \"$@\"\n";
   const Finished finished = Process(over_hosts()).wait();
   EXPECT_EQ(finished.exit, 66) << finished.err;
-  for (const char* mark : {"\ndptrain: ", "\n[rank 1] dptrain: ", "\nlaunch: ended with 66: "})
+  for (const char* mark : {"\ndptrain: ", "\n[rank 1] dptrain: ", "\nlaunch: the job ended with exit code 66: "})
     EXPECT_NE(finished.err.find(mark + std::string("on host host2: ")), std::string::npos) << mark << finished.err;
   EXPECT_NE(finished.last_error().find(": dataset: mnist: expected its files in one of "), std::string::npos)
       << finished.err;
@@ -93,9 +93,10 @@ TEST_F(HostsFaultsTest, AProcessThatNeverStartsOnOneHost) {
   ::unsetenv("DPTRAIN_JOIN_TIMEOUT");
   EXPECT_EQ(finished.exit, 69) << finished.err;
   const std::string sentence =
-      "the processes of the job did not all join within 2 s: on host host1 1 of 1 is there; the hosts of the job are "
-      "10.77.0.1, 10.77.0.2; see what the launcher says of the others, or set DPTRAIN_JOIN_TIMEOUT to more seconds";
-  EXPECT_EQ(finished.last_error(), "launch: ended with 69: " + sentence);
+      "the processes of the job did not all join within 2 s: on host host1, 1 of 1 is present; the hosts of the job "
+      "are 10.77.0.1, 10.77.0.2; see what the launcher says about the others, or set DPTRAIN_JOIN_TIMEOUT to more "
+      "seconds";
+  EXPECT_EQ(finished.last_error(), "launch: the job ended with exit code 69: " + sentence);
   expect_unbegun_fault(run("run"), 69, sentence);
   hosts_->wait_until_idle(kIdle_s);
 }
@@ -109,8 +110,9 @@ TEST_F(HostsFaultsTest, AFirstProcessThatNeverStarts) {
   EXPECT_EQ(finished.exit, 69) << finished.err;
   const json fault = expect_unbegun_fault(
       run("run"), 69,
-      "the processes of the job did not all join within 2 s: on host host2 1 of 1 is there; the hosts of the job are "
-      "10.77.0.1, 10.77.0.2; see what the launcher says of the others, or set DPTRAIN_JOIN_TIMEOUT to more seconds");
+      "the processes of the job did not all join within 2 s: on host host2, 1 of 1 is present; the hosts of the job "
+      "are 10.77.0.1, 10.77.0.2; see what the launcher says about the others, or set DPTRAIN_JOIN_TIMEOUT to more "
+      "seconds");
   EXPECT_EQ(fault["rank"], nullptr);
   EXPECT_EQ(fault["root"]["host"], "host2");
   hosts_->wait_until_idle(kIdle_s);
@@ -136,7 +138,7 @@ TEST_F(HostsFaultsTest, ADeathAtTheVeryEndHoldsNobody) {
   } else {
     EXPECT_EQ(first.exit, 0);
     EXPECT_EQ(first.last_error(),
-              fmt::format("dptrain: process 1 (host host2, pid {}) did not come to the end of the job within 10 s; all "
+              fmt::format("dptrain: process 1 (host host2, pid {}) did not reach the end of the job within 10 s; all "
                           "work of the job was done by then",
                           launch.pid(1)));
   }
@@ -190,7 +192,7 @@ TEST_F(HostsFaultsTest, ARestartGoesOnToTheBitsOfAnUninterruptedRun) {
   kill_process(1);
   const Finished finished = process.wait();
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, 1 of 1"), std::string::npos)
+  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, restart 1 of 1"), std::string::npos)
       << finished.err;
   EXPECT_FALSE(std::filesystem::exists(run("run") / "fault.json"));
   expect_bits_of_one_process();
@@ -304,7 +306,7 @@ TEST_F(LaunchedTrainingTest, ServersAreStartedAgainWithTheOthers) {
   kill_process(3);
   const Finished finished = process.wait();
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, 1 of 1"), std::string::npos)
+  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, restart 1 of 1"), std::string::npos)
       << finished.err;
   Command whole = program("whole", 1, "200");
   whole.insert(whole.end(), {"--set", "dataset.partition=by_process"});

@@ -114,8 +114,8 @@ TEST_P(MissingProcessTest, IsNamedByAllThatAreThere) {
   launch.wait_for_ends(there, 10);
   const Launched launched = launch.wait();
   const std::string sentence = fmt::format(
-      "the processes of the job did not all join within 2 s: {} missing; see what the launcher says of the "
-      "others, or set DPTRAIN_JOIN_TIMEOUT to more seconds",
+      "the processes of the job did not all join within 2 s: {} missing; see what the launcher says about the others, "
+      "or set DPTRAIN_JOIN_TIMEOUT to more seconds",
       missing.size() == 1 ? fmt::format("process {} is", missing[0])
                           : fmt::format("processes {} are", fmt::join(missing, ", ")));
   for (const size_t process : there) {
@@ -146,8 +146,7 @@ TEST_F(JobTest, TheEndNamesTheProcessThatDoesNotCome) {
   const auto said = std::ranges::find(launched.processes, 75, &Finished::exit);
   ASSERT_NE(said, launched.processes.end());
   const bool first = said == launched.processes.begin();
-  expect_sentence(*said, 75,
-                  {first ? "process 1 (host " : "process 0 (host ", "to the end of the job", "within 0.3 s"});
+  expect_sentence(*said, 75, {first ? "process 1 (host " : "process 0 (host ", "the end of the job", "within 0.3 s"});
 }
 
 TEST_F(JobTest, LeavingWaitsForNobody) {

@@ -96,7 +96,7 @@ TEST_F(JoiningTest, AProcessThatHasDiedBeforeTheOthersBeganEndsThem) {
   for (const size_t process : {0u, 1u}) EXPECT_EQ(ended.processes[process].exit, 75) << ended.processes[process].err;
   expect_unbegun_fault(
       run("run"), 75,
-      fmt::format("of the 3 processes on host {} one has died before all processes had joined the job", host_name()));
+      fmt::format("one of the 3 processes on host {} has died before all processes had joined the job", host_name()));
 }
 
 /// The cause that is reported is the process's own sentence, and not its disappearance.

@@ -250,7 +250,7 @@ TEST_F(JobTrainingTest, AStoreNeedsAProcessThatTrains) {
   const Launched job = launch_processes({command, command, command});
   for (const Finished& process : job.processes) {
     EXPECT_EQ(process.exit, 78) << process.err;
-    EXPECT_NE(process.err.find("strategy: expected more than the 3 processes of the servers and their scheduler"),
+    EXPECT_NE(process.err.find("strategy: expected more processes than the 3 of the servers and their scheduler"),
               std::string::npos)
         << process.err;
   }

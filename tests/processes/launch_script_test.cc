@@ -85,7 +85,7 @@ TEST_F(LaunchScriptTest, AReaderOfItsOutputThatGoesAwayIsToldOf) {
       Process({.command = command, .folder = options.folder, .timeout_s = 60, .out = {}, .err = {}}).wait();
   EXPECT_EQ(finished.exit, 74) << finished.err;
   EXPECT_EQ(finished.out, "1\n");
-  EXPECT_NE(finished.err.find("launch: nobody reads what the run prints any more"), std::string::npos) << finished.err;
+  EXPECT_NE(finished.err.find("launch: nobody reads the run's output any more"), std::string::npos) << finished.err;
 }
 
 /// Another job's run is in the directory and ends well, while this job is refused.
@@ -119,7 +119,7 @@ TEST_F(LaunchScriptTest, ServersOfWhatIsNoStoreAreToldOfByTheirFlag) {
   const Command arguments = {"-n", "1", "-s", "1", "--", "./program", "--config", "configs/e.yaml"};
   const Finished finished = run(arguments);
   EXPECT_EQ(finished.exit, 78);
-  EXPECT_NE(finished.err.find("launch: -s 1 sets strategy.servers, which is of a kvstore between processes"),
+  EXPECT_NE(finished.err.find("launch: -s 1 sets strategy.servers, which only a kvstore between processes has"),
             std::string::npos)
       << finished.err;
 }
@@ -198,7 +198,7 @@ TEST_F(LaunchScriptTest, AHostThatCannotBeReachedIsSaidLast) {
   const std::string ssh = (folder_.path() / "program").string();
   const Finished finished = run({"-H", "a,b", "--agent", ssh, "--", "./program"});
   EXPECT_EQ(finished.exit, 69) << finished.err;
-  EXPECT_EQ(finished.last_error(), "launch: mpirun could not reach all of the hosts a b; see that '" + ssh +
+  EXPECT_EQ(finished.last_error(), "launch: mpirun could not reach all of the hosts a b; check that '" + ssh +
                                        " HOST true' works for each, without a password");
 }
 
@@ -213,8 +213,8 @@ TEST_F(LaunchScriptTest, AnAgentThatHangsIsGivenADeadline) {
   ::unsetenv("DPTRAIN_JOIN_TIMEOUT");
   EXPECT_EQ(finished.exit, 69) << finished.err;
   EXPECT_LT(seconds_since(begun), 1 + 15 + 3 + kSlack_s);
-  EXPECT_EQ(finished.last_error(), "launch: mpirun could not reach all of the hosts a b within 16 s; see that '" + ssh +
-                                       " HOST true' works for each, without a password");
+  EXPECT_EQ(finished.last_error(), "launch: mpirun could not reach all of the hosts a b within 16 s; check that '" +
+                                       ssh + " HOST true' works for each, without a password");
   for (const std::string& pid : lines_of(text("hangs"))) EXPECT_FALSE(is_running(std::stoi(pid)));
 }
 
@@ -235,11 +235,12 @@ TEST_F(LaunchScriptTest, AMistakeReturnsLongBeforeTheGraceTime) {
   const Finished usage = launched({dptrain_binary(), "--confg", "lenet_1cpu"});
   EXPECT_EQ(usage.exit, 64) << usage.err;
   EXPECT_EQ(usage.last_error(),
-            "launch: ended with 64: '--confg' is no argument of dptrain train; did you mean '--config'?");
+            "launch: the job ended with exit code 64: '--confg' is not an argument of dptrain train; did you mean "
+            "'--config'?");
   const Finished absent = launched({dptrain_binary(), "--config", "absent.yaml"});
   EXPECT_EQ(absent.exit, 66) << absent.err;
   // The words are those of the host that reported it first.
-  EXPECT_TRUE(absent.last_error().starts_with("launch: ended with 66: ")) << absent.err;
+  EXPECT_TRUE(absent.last_error().starts_with("launch: the job ended with exit code 66: ")) << absent.err;
   EXPECT_NE(absent.last_error().find("absent.yaml: no such configuration"), std::string::npos) << absent.err;
 }
 
@@ -252,7 +253,7 @@ TEST_F(LaunchScriptTest, AProcessThatStaysIsWaitedForAndKilled) {
   Command options = {"--grace", "2", "-n", "2", "--", "./program"};
   const Finished finished = run(options);
   EXPECT_EQ(finished.exit, 75) << finished.err;
-  EXPECT_EQ(finished.last_error(), "launch: ended with 75: a peer was lost");
+  EXPECT_EQ(finished.last_error(), "launch: the job ended with exit code 75: a peer was lost");
   EXPECT_FALSE(is_running(std::stoi(text("stays"))));
 }
 
@@ -267,7 +268,8 @@ TEST_F(LaunchScriptTest, SoIsOneThatStaysBehindAtTheEnd) {
   const Finished finished = run({"-n", "2", "--", "./program", "--config", "configs/e.yaml"});
   ::unsetenv("DPTRAIN_JOIN_TIMEOUT");
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_NE(finished.err.find("launch: mpirun hangs, and is killed, with what it has left here"), std::string::npos);
+  EXPECT_NE(finished.err.find("launch: mpirun hangs; it is killed, with the processes that it has left on this host"),
+            std::string::npos);
   EXPECT_FALSE(is_running(std::stoi(text("stays"))));
 }
 
@@ -301,7 +303,7 @@ TEST_F(RestartTest, GoesOnWhereTheRunWasWhenAProcessIsLost) {
   const Command arguments = {"--config", "x", "--resume", "other"};
   const Finished finished = run_again("5", arguments);
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, 2 of 5\n"), std::string::npos)
+  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, restart 2 of 5\n"), std::string::npos)
       << finished.err;
   // As long as the run has no checkpoint of its own, a restart begins as the first start did, and overwrites the run.
   EXPECT_EQ(calls(), (std::vector<std::string>{"--config x --resume other", "--config x --resume other --overwrite",
@@ -337,7 +339,8 @@ TEST_F(RestartTest, SoIsOneWhoseMpirunWasKilled) {
   write_run("((start == 1)) || exit 0\nbegin\nkill -KILL $PPID\nsleep 1\nlose\n");
   const Finished finished = run_again("1", {});
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_NE(finished.err.find("launch: ended with 75: a peer was lost\n"), std::string::npos) << finished.err;
+  EXPECT_NE(finished.err.find("launch: the job ended with exit code 75: a peer was lost\n"), std::string::npos)
+      << finished.err;
   EXPECT_EQ(calls(), (std::vector<std::string>{"", "--resume"}));
 }
 
@@ -433,7 +436,8 @@ TEST_F(LaunchScriptTest, CopiesTheFolderToEveryHostAndWorksThere) {
   ASSERT_GE(said.size(), 4u) << finished.err;
   EXPECT_TRUE(said[0].starts_with("+ rsync ")) << said[0];
   EXPECT_TRUE(said[1].ends_with(" 10.77.0.2:" + (there.path() / "work\\ here/").string())) << said[1];
-  EXPECT_TRUE(said[2].starts_with("launch: --max-restarts goes on from a checkpoint that every host sees")) << said[2];
+  EXPECT_TRUE(said[2].starts_with("launch: --max-restarts continues from a checkpoint that every host must see"))
+      << said[2];
   EXPECT_TRUE(said[3].starts_with("+ mpirun ")) << said[3];
 }
 
@@ -472,7 +476,7 @@ TEST_F(LaunchScriptTest, RefusesAFileOfHostsThatItCannotRead) {
   EXPECT_EQ(refused("a slots=none\n"), "launch: -H: expected a host, or host:processes, got 'a:none'");
   EXPECT_EQ(refused("a slots=0\n"), "launch: -H: expected a host, or host:processes, got 'a:0'");
   EXPECT_EQ(refused("me@a slots=2\n"),
-            "launch: -H: mpirun takes no user's name, got 'me@a:2'; give it in ~/.ssh/config, as User of the host");
+            "launch: -H: expected a host without a user's name, got 'me@a:2'; set User for the host in ~/.ssh/config");
   EXPECT_EQ(refused("ok slots=2\na; rm -r b\n"), "launch: -H: expected a host, or host:processes, got 'a; rm -r b'");
   EXPECT_EQ(refused("a b\n"), "launch: -H: expected a host, or host:processes, got 'a b'");
 }

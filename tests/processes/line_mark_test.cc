@@ -51,7 +51,7 @@ TEST_F(LineMarkTest, IsTheProcessOfAServerAndOfTheScheduler) {
   const std::vector<std::string> marks = {"", "[rank 1] ", "[process 2] ", "[process 3] "};
   for (size_t i = 0; i < marks.size(); ++i) {
     expect_marked(launch.err(i), marks[i]);
-    EXPECT_NE(launch.err(i).find(marks[i] + "dptrain: stopping after the step in hand"), std::string::npos)
+    EXPECT_NE(launch.err(i).find(marks[i] + "dptrain: stopping after the current step"), std::string::npos)
         << launch.err(i);
   }
 }

@@ -459,7 +459,7 @@ TEST_F(NcclJobTest, AKilledProcessEndsTheOtherInTime) {
   const Launched launched = launch.wait();
   EXPECT_EQ(launched.processes[0].exit, 75) << launched.processes[0].err;
   EXPECT_TRUE(met_by_nccl(launched.processes[0], 2));
-  EXPECT_NE(launched.processes[0].last_error().find(" has died; it was last heard of "), std::string::npos)
+  EXPECT_NE(launched.processes[0].last_error().find(" has died; it was last heard from "), std::string::npos)
       << launched.processes[0].err;
 }
 

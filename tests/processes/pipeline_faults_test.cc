@@ -47,7 +47,7 @@ class PipelineFaultTest : public WatchdogTest, public ::testing::WithParamInterf
 };
 
 TEST_P(PipelineFaultTest, AProcessThatIsKilledEndsTheOtherAndTheTrainingGoesOn) {
-  expect_ends_and_goes_on(SIGKILL, kDeathSeen_s, " has died; it was last heard of ");
+  expect_ends_and_goes_on(SIGKILL, kDeathSeen_s, " has died; it was last heard from ");
 }
 
 TEST_P(PipelineFaultTest, AProcessThatIsStoppedEndsTheOtherAndTheTrainingGoesOn) {

@@ -138,9 +138,8 @@ TEST_F(PipelineTrainingTest, WeightsOfAnotherFileAreRefused) {
   }
   for (const std::string& sentence : last_sentences(launch_processes(processes), 76))
     EXPECT_TRUE(std::regex_match(
-        sentence,
-        std::regex("dptrain: weights to begin with: [0-9a-f]{64} on process 0 on .+, [0-9a-f]{64} on process 1 "
-                   "on .+; start all processes alike")))
+        sentence, std::regex("dptrain: initial weights: [0-9a-f]{64} on process 0 on .+, [0-9a-f]{64} on process 1 "
+                             "on .+; start all processes alike")))
         << sentence;
 }
 

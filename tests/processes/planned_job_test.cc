@@ -58,7 +58,7 @@ TEST_F(PlannedJobTest, ARunOfSeveralProcessesOnAHostCalibratesNone) {
   EXPECT_EQ(got["devices"][2]["process"], 1);
   const Finished refused = plan({"--devices", "4xcpu", "--calibrate", run("two").string()});
   EXPECT_EQ(refused.exit, 78);
-  EXPECT_NE(refused.err.find("expected a run of one process a host, got several on one"), std::string::npos)
+  EXPECT_NE(refused.err.find("expected a run with one process per host, got several on one host"), std::string::npos)
       << refused.err;
 }
 

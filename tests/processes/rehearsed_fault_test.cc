@@ -19,11 +19,11 @@ class RehearsedFaultTest : public LaunchedTrainingTest {
 TEST_F(RehearsedFaultTest, AKilledProcessIsLostAndTheCommandThatGoesOnKillsNone) {
   Launch launch(job_with("kill:rank=1,step=50"));
   const Launched launched = launch.wait();
-  EXPECT_NE(launched.processes[0].err.find("a rehearsed fault, as --fault asks for it: rank 1 (cpu:0 on " +
-                                           host_name() + ") is killed before step 50\n"),
+  EXPECT_NE(launched.processes[0].err.find("--fault rehearses a fault: rank 1 (cpu:0 on " + host_name() +
+                                           ") is killed before step 50\n"),
             std::string::npos)
       << launched.processes[0].err;
-  const json fault = expect_lost(launched.processes[0], 0, {"process 1 ", " has died; it was last heard of "});
+  const json fault = expect_lost(launched.processes[0], 0, {"process 1 ", " has died; it was last heard from "});
   EXPECT_LT(fault["detected_s"], kDeathSeen_s);
   EXPECT_EQ(fault["last_checkpoint"]["step"], 40);
   EXPECT_EQ(fault["resume"].get<std::string>().find("--fault"), std::string::npos) << fault["resume"];
@@ -37,7 +37,7 @@ TEST_F(RehearsedFaultTest, ARestartGoesOnWithoutIt) {
     training.emplace_back("--overwrite");
     const Finished finished = Process(script({"-n", "2", "--grace", "1", "--max-restarts", "1"}, {}, training)).wait();
     EXPECT_EQ(finished.exit, 0) << finished.err;
-    EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, 1 of 1"), std::string::npos)
+    EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, restart 1 of 1"), std::string::npos)
         << finished.err;
   }
   expect_bits_of_one_process();

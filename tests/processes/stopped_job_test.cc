@@ -157,7 +157,7 @@ TEST_F(LaunchedTrainingTest, ASecondCtrlCLeavesAtOnce) {
   const Finished finished = process.wait();
   EXPECT_LT(seconds_since(begun), 3 + kSlack_s);
   EXPECT_EQ(finished.exit, 130) << finished.err;
-  EXPECT_NE(finished.err.find("left at once by a second SIGINT"), std::string::npos) << finished.err;
+  EXPECT_NE(finished.err.find("stopped at once by a second SIGINT"), std::string::npos) << finished.err;
   for (const size_t one : {0u, 1u}) EXPECT_FALSE(is_running(pid(one))) << "process " << one << " is still there";
   EXPECT_FALSE(std::filesystem::exists(run("run") / "summary.json"));
   EXPECT_NE(hash("run"), "") << "the checkpoint before is whole";
@@ -219,7 +219,7 @@ TEST_F(LaunchedTrainingTest, StartsAgainFromTheNewestCheckpoint) {
   kill_process(1);
   const Finished finished = process.wait();
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, 1 of 1"), std::string::npos)
+  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, restart 1 of 1"), std::string::npos)
       << finished.err;
   expect_bits_of_one_process();
 }

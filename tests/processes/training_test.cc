@@ -222,7 +222,8 @@ TEST_F(JobTrainingTest, MoreDevicesThanAProcessOfSeveralCanHaveAreRefused) {
   const Launched job = launch_processes({training("job", "lenet_ddp_2cpu", 1, settings), many});
   const auto sentences = last_sentences(job, 78);
   EXPECT_EQ(sentences[0], sentences[1]);
-  EXPECT_NE(sentences[0].find("devices: expected at most 64 of each of several processes, got 65"), std::string::npos)
+  EXPECT_NE(sentences[0].find("devices: expected at most 64 per process in a job of several processes, got 65"),
+            std::string::npos)
       << sentences[0];
 }
 
@@ -272,11 +273,11 @@ TEST_F(JobTrainingTest, TheCommandThatGoesOnUnderSrunNamesThePluginThatJoinsProc
 }
 
 TEST_F(JobTrainingTest, WhatDoesNotReachOverProcessesIsRefused) {
-  for (const auto& [setting, word] : {std::pair("strategy=data_parallel", "reaches over 2 processes"),
-                                      {"strategy={name: kvstore, type: local}", "reaches over 2 processes"},
+  for (const auto& [setting, word] : {std::pair("strategy=data_parallel", "works across 2 processes"),
+                                      {"strategy={name: kvstore, type: local}", "works across 2 processes"},
                                       {"strategy=single", "takes exactly one device, got 2"},
-                                      {"strategy=auto", "reaches over 2 processes"},
-                                      {"links.gbps=1", "a job of several processes goes over the links that it has"}}) {
+                                      {"strategy=auto", "works across 2 processes"},
+                                      {"links.gbps=1", "a job of several processes uses its real links"}}) {
     Command settings = kLittleData;
     settings.insert(settings.end(), {"--set", setting});
     const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
@@ -326,8 +327,8 @@ TEST_F(JobTrainingTest, OtherInstructionSetsAreRefused) {
   Command lesser = {"/usr/bin/env", "ONEDNN_MAX_CPU_ISA=SSE41", "DNNL_MAX_CPU_ISA=SSE41"};
   lesser.insert(lesser.end(), command.begin(), command.end());
   for (const std::string& sentence : last_sentences(launch_processes({command, lesser}), 76))
-    EXPECT_TRUE(sentence.starts_with("dptrain: devices compute on: cpu with ") &&
-                sentence.ends_with("start all with ONEDNN_MAX_CPU_ISA=AVX2"))
+    EXPECT_TRUE(sentence.starts_with("dptrain: kinds of devices: cpu with ") &&
+                sentence.ends_with("start all processes with ONEDNN_MAX_CPU_ISA=AVX2"))
         << sentence;
   const Launched capped = launch_processes({lesser, lesser});
   for (const Finished& process : capped.processes) EXPECT_EQ(process.exit, 0) << process.err;
@@ -356,7 +357,7 @@ TEST_F(JobTrainingTest, MpiThatJoinsFewerThanWereLaunchedIsRefused) {
   command.insert(command.begin(), {"/usr/bin/env", "PMI_SIZE=2", "PMI_RANK=0"});
   const Finished process = alone(command);
   EXPECT_EQ(process.exit, 69);
-  EXPECT_NE(process.err.find("started 2 processes, of which MPI joined 1"), std::string::npos) << process.err;
+  EXPECT_NE(process.err.find("started 2 processes, but MPI joined only 1"), std::string::npos) << process.err;
 }
 
 TEST_F(JobTrainingTest, HostsHaveListsOfTheirOwn) {

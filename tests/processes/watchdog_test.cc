@@ -28,7 +28,7 @@ TEST_P(KilledProcessTest, EndsTheOtherWithinASecondAndTheTrainingGoesOn) {
   launch.wait_for_ends({survivor}, kDeath_s);
   EXPECT_LT(seconds_since(begun), kDeath_s);
   const Launched launched = launch.wait();
-  const json fault = expect_lost(launched.processes[survivor], survivor, {who + " has died; it was last heard of "});
+  const json fault = expect_lost(launched.processes[survivor], survivor, {who + " has died; it was last heard from "});
   EXPECT_EQ(fault["root"]["rank"], killed);
   EXPECT_EQ(fault["root"]["pid"], pid);
   EXPECT_EQ(fault["root"]["host"], host_name());
@@ -53,7 +53,7 @@ TEST_F(WatchdogTest, AProcessThatCrashesIsGoneAtOnce) {
   const std::string who = name(launch, 1);
   ::kill(launch.pid(1), SIGSEGV);
   launch.wait_for_ends({0, 1}, kDeath_s);
-  expect_lost(launch.wait().processes[0], 0, {who + " has died; it was last heard of "});
+  expect_lost(launch.wait().processes[0], 0, {who + " has died; it was last heard from "});
 }
 
 /// When a process has ended, mpirun sends SIGTERM to the others, which may just be about to exit.
@@ -76,7 +76,7 @@ TEST_F(WatchdogTest, AStoppedProcessEndsTheOther) {
   EXPECT_LT(seconds_since(begun), kSilence_s);
   EXPECT_GT(seconds_since(begun), 5.5) << "a pause of five seconds is none";
   const Launched launched = launch.wait();
-  const json fault = expect_lost(launched.processes[0], 0, {who + " was silent for ", "; it was last heard of "});
+  const json fault = expect_lost(launched.processes[0], 0, {who + " was silent for ", "; it was last heard from "});
   EXPECT_LT(fault["detected_s"], kSilenceSeen_s);
   EXPECT_FALSE(is_running(launch.pid(1))) << "mpirun ends it with the job";
   expect_resumes(fault);
@@ -93,7 +93,7 @@ TEST_F(WatchdogTest, TheFirstProcessStoppedIsBlamedByItselfAsWell) {
   launch.wait_for_ends({0}, 3 + kSlack_s);
   const Launched launched = launch.wait();
   EXPECT_NE(launched.processes[1].err.find(who + " was silent for "), std::string::npos) << launched.processes[1].err;
-  const json fault = expect_lost(launched.processes[0], 0, {who + " was silent for ", "; it was last heard of "});
+  const json fault = expect_lost(launched.processes[0], 0, {who + " was silent for ", "; it was last heard from "});
   expect_resumes(fault);
 }
 
@@ -356,7 +356,7 @@ TEST_F(WatchdogTest, AHungThreadEndsTheJobByTheDeadlineOfItsProcess) {
   // The thread is held as a device or a disk may hold it; all other threads of its process report where they are.
   const std::string stacks = text_of(run("run") / "fault-1.stacks.txt");
   EXPECT_NE(stacks.find(fmt::format("thread {} (", pid)), std::string::npos) << stacks;
-  EXPECT_NE(stacks.find(", stopped by who traces it: it did not answer\n"), std::string::npos) << stacks;
+  EXPECT_NE(stacks.find(", stopped by its tracer: it did not answer\n"), std::string::npos) << stacks;
   EXPECT_NE(stacks.find("dptrain::JobWatchdog::guard()"), std::string::npos) << stacks;
 }
 

@@ -26,7 +26,7 @@ TEST(ChanceLevel, IsToldOfAsynchronousUpdatesThatLearnedNothing) {
   };
   const auto warning = warning_of(with_loss(2.31));
   ASSERT_TRUE(warning);
-  for (const char* words : {"epoch 3", "2.310, is at", "2.303 for 10 classes", "0.5 behind", "max_staleness"})
+  for (const char* words : {"epoch 3", "2.310, is at", "2.303 for 10 classes", "0.5 updates old", "max_staleness"})
     EXPECT_NE(warning->find(words), std::string::npos) << *warning;
   EXPECT_FALSE(warning_of(with_loss(2.2))) << "it has learned something";
   EpochMetrics in_step = with_loss(2.31);
@@ -43,7 +43,7 @@ TEST(ChanceLevel, IsToldOfAsynchronousUpdatesThatLearnedNothing) {
     EXPECT_NE(sentence.find("lower learning_rate"), std::string::npos) << sentence;
   }
   in_step.staleness = parallel::Staleness{.pushes = {2}};
-  EXPECT_NE(warning_of(in_step).value_or("").find("no update was behind; choose another learning_rate"),
+  EXPECT_NE(warning_of(in_step).value_or("").find("no update was late; choose another learning_rate"),
             std::string::npos);
 }
 

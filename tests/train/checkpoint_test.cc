@@ -171,7 +171,7 @@ const Damage kDamages[] = {
      {"optimizer.safetensors", "none"}},
     {"manifest",
      [](const fs::path& folder) { fs::resize_file(folder / "manifest.json", 30); },
-     {"manifest.json", "expected the manifest of a checkpoint, got no JSON at line "}},
+     {"manifest.json", "expected the manifest of a checkpoint, got invalid JSON at line "}},
     {"keys",
      [](const fs::path& folder) { write_file_atomically(folder / "manifest.json", R"({"schema": 1})"); },
      {"manifest.json", "position"}},
@@ -182,7 +182,7 @@ const Damage kDamages[] = {
        digit = digit == '3' ? '4' : '3';
        write_file_atomically(folder / "manifest.json", text);
      },
-     {"manifest.json", "expected the SHA-256 of what it says", "damaged"}},
+     {"manifest.json", "expected the SHA-256 of its content", "damaged"}},
     {"schema",
      [](const fs::path& folder) { write_file_atomically(folder / "manifest.json", R"({"schema": 9})"); },
      {"manifest.json", "schema 1", "got 9"}},
@@ -249,7 +249,8 @@ TEST(Checkpoint, OlderOnesAreRemovedOnlyWhenTheNewestReadsBack) {
     for (const int64_t step : {1, 2}) write_checkpoint(scratch.path(), checkpoint_at(step), 9);
     const fs::path newest = write_checkpoint(scratch.path(), checkpoint_at(3), 9);
     damage.spoil(newest);
-    expect_error(ExitCode::io, {newest.string(), "reads back other than it was written", damage.words.front()},
+    expect_error(ExitCode::io,
+                 {newest.string(), "what is read back differs from what was written", damage.words.front()},
                  [&] { remove_older_checkpoints(newest, 2); });
     EXPECT_EQ(checkpoint_folders(scratch.path()).size(), 3u);
   }
@@ -287,10 +288,9 @@ TEST(Checkpoint, WhereAllAreDamagedNoneIsTakenForNone) {
     fs::resize_file(folder / "model.safetensors", 10);
   }
   size_t reported = 0;
-  expect_error(
-      ExitCode::bad_data,
-      {scratch.path().string(), "expected a checkpoint that is whole, got 2 damaged; get one back from a copy"},
-      [&] { newest_checkpoint(scratch.path(), [&](const std::string&) { ++reported; }); });
+  expect_error(ExitCode::bad_data,
+               {scratch.path().string(), "expected an undamaged checkpoint, got 2 damaged; restore one from a copy"},
+               [&] { newest_checkpoint(scratch.path(), [&](const std::string&) { ++reported; }); });
   EXPECT_EQ(reported, 2u);
 }
 
@@ -311,7 +311,7 @@ TEST(Checkpoint, OneWithoutItsManifestIsDamaged) {
   EXPECT_EQ(put_aside_after(scratch.path(), 2), std::vector<fs::path>{newer.string() + ".aside"});
   EXPECT_TRUE(fs::exists(newer.string() + ".aside/model.safetensors"));
   fs::remove(older / "manifest.json");
-  expect_error(ExitCode::bad_data, {"expected a checkpoint that is whole, got 1 damaged"},
+  expect_error(ExitCode::bad_data, {"expected an undamaged checkpoint, got 1 damaged"},
                [&] { newest_checkpoint(scratch.path(), report); });
 }
 

@@ -96,11 +96,12 @@ TEST(ComparisonAssertionMetrics, AreThoseOfTheRunsThatTheyAreOf) {
 }
 
 TEST(ComparisonAssertionMetrics, AreAllNamedWhereOneIsUnknown) {
-  expect_error(ExitCode::usage,
-               {"known are: speedup, efficiency, samples_per_s, accuracy, accuracy_gap, seconds_to_target, peak_bytes, "
-                "memory_imbalance, "
-                "exposed_comm_s"},
-               [] { ComparisonAssertion("x>=1", kNames); });
+  expect_error(
+      ExitCode::usage,
+      {"choose one of: speedup, efficiency, samples_per_s, accuracy, accuracy_gap, seconds_to_target, peak_bytes, "
+       "memory_imbalance, "
+       "exposed_comm_s"},
+      [] { ComparisonAssertion("x>=1", kNames); });
 }
 
 TEST(ComparisonAssertionMetrics, SharesHaveBoundsFrom0To1) {
@@ -126,7 +127,7 @@ TEST(ComparisonAssertionMetrics, NeedAnEvaluationWhereTheyAreOfIt) {
 }
 
 TEST(ComparisonAssertionMetrics, SecondsToATargetNeedOne) {
-  expect_error(ExitCode::usage, {"seconds_to_target needs an accuracy to come to", "--target 0.95"},
+  expect_error(ExitCode::usage, {"seconds_to_target needs a target accuracy", "--target 0.95"},
                [] { ComparisonAssertion("seconds_to_target<=1", std::vector<AssertedRun>{{.name = "single"}}); });
 }
 
@@ -136,8 +137,8 @@ TEST(ComparisonAssertionMetrics, ATargetThatWasNotReachedFails) {
   const AssertionOutcome outcome = ComparisonAssertion("seconds_to_target>=0", kNames).check(runs);
   EXPECT_FALSE(outcome.holds);
   EXPECT_EQ(outcome.sentence,
-            "seconds_to_target>=0 failed: seconds_to_target(single) is unknown, as not every training has come to the "
-            "target, seconds_to_target(a(b)<=1) is unknown, as not every training has come to the target");
+            "seconds_to_target>=0 failed: seconds_to_target(single) is unknown, as not every training run has reached "
+            "the target, seconds_to_target(a(b)<=1) is unknown, as not every training run has reached the target");
 }
 
 /// For a speed of 500 samples/s: whether the assertion holds with a bound below, at and above the speed.
@@ -169,7 +170,7 @@ TEST(ComparisonAssertionMistakes, AreToldByPlace) {
     SCOPED_TRACE(expression);
     expect_error(ExitCode::usage, words, [&] { ComparisonAssertion(expression, kNames); });
   };
-  refused("", {"--assert '': column 1: expected a metric, got nothing", "known are: speedup, efficiency"});
+  refused("", {"--assert '': column 1: expected a metric, got nothing", "choose one of: speedup, efficiency"});
   refused("speedpu(ddp)>=1", {"column 1: expected a metric, got 'speedpu(ddp)>=1'", "did you mean 'speedup'?"});
   refused("speedup(ddp", {"column 9: expected the name of a run and ')', got 'ddp'", "runs are single, ddp, a(b)<=1"});
   refused("speedup(dpp)>=1", {"column 9: expected the name of a run", "'dpp)>=1'", "runs are single, ddp"});
@@ -179,7 +180,7 @@ TEST(ComparisonAssertionMistakes, AreToldByPlace) {
   refused("speedup(ddp)>>1.5", {"column 14: expected a number, got '>1.5'", "write for instance"});
   refused("speedup(ddp)>=1.5x", {"column 15: expected a number, got '1.5x'"});
   refused("speedup(ddp)>=inf", {"column 15: expected a number, got 'inf'"});
-  refused("accuracy_gap(ddp)<=0.01", {"column 13: accuracy_gap is of all runs together", "leave (ddp) out"});
+  refused("accuracy_gap(ddp)<=0.01", {"column 13: accuracy_gap covers all runs together", "leave (ddp) out"});
 }
 
 TEST(ComparisonAssertionMistakes, AnAccuracyNeedsAnEvaluation) {

@@ -108,10 +108,11 @@ TEST(ComparisonPlan, SaysWhatConfigurationsDifferIn) {
 TEST(ComparisonPlan, RefusesWhatItCannotTellApartOrRead) {
   expect_error(ExitCode::config, {"each run needs a name of its own", "'ddp' twice", "as: other"},
                [] { plan_of("ddp,{name: ddp, overlap: false}"); });
-  expect_error(ExitCode::config, {"'a' twice; write another name: in one of the configurations"}, [] {
+  expect_error(ExitCode::config, {"'a' twice; change name: in one of the configurations"}, [] {
     plan_comparison({{.name = "a", .config = config()}, {.name = "a", .config = config()}}, "out", 1);
   });
-  expect_error(ExitCode::config, {"--strategies", "expected names and maps", "[ddp]"}, [] { plan_of("single,[ddp]"); });
+  expect_error(ExitCode::config, {"--strategies", "expected strategies as names or maps", "[ddp]"},
+               [] { plan_of("single,[ddp]"); });
   expect_error(ExitCode::config, {"--strategies", "did you mean 'ddp'?"}, [] { plan_of("single,dpd"); });
   expect_error(ExitCode::config, {"--strategies", "overlpa", "did you mean 'overlap'?"},
                [] { plan_of("single,{name: ddp, overlpa: false}"); });

@@ -70,7 +70,7 @@ TEST(ComparisonReport, OnAWideTerminalIsOneTable) {
 TEST(ComparisonReport, OfRepetitionsSaysWhatIsSignificant) {
   const std::string text = in_one_line(report_of(3).text(200));
   EXPECT_NE(text.find("1.010 ± 0.010"), std::string::npos) << text;
-  EXPECT_NE(text.find("ddp against single: seconds an epoch differs significantly, by +0.51"), std::string::npos);
+  EXPECT_NE(text.find("ddp against single: seconds per epoch differs significantly, by +0.51"), std::string::npos);
   EXPECT_NE(text.find("accuracy in %: no significant difference (p = 1)"), std::string::npos) << text;
   EXPECT_EQ(report_of(1).text(200).find("significant"), std::string::npos) << "one training shows no such thing";
 }
@@ -85,7 +85,7 @@ TEST(ComparisonReport, OfATargetHasTheSecondsToIt) {
   EXPECT_EQ(document["runs"][0]["trainings"][2]["seconds_to_target"], 1.0);
   std::string text = in_one_line(report.text(220));
   for (const char* words : {"s to 90 %", "1.00 ± 0.00", "2.00 ± 0.00", "seconds to 90 % differs significantly, by +1",
-                            "Seconds to 90 % are of training"})
+                            "Seconds to 90 % are training seconds"})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
   // Some of a run's trainings have reached the target, or none.
   report.runs[0].trainings[1].evaluations.pop_back();
@@ -119,7 +119,7 @@ TEST(ComparisonReport, SaysWhatRunsSufferedOnPurpose) {
   report.faults = {read_fault("slow:rank=1,ms=5")};
   says("Slowed on purpose, by --fault slow:rank=1,step=1,ms=5: ddp.");
   report.faults = {read_fault("slow:ms=5")};
-  says("--fault slow:rank=0,step=1,ms=5: single, ddp; even shares hold what that costs single.");
+  says("--fault slow:rank=0,step=1,ms=5: single, ddp; even shares include what that costs single.");
   const auto document = nlohmann::json::parse(report.json());
   EXPECT_EQ(document["faults"], nlohmann::json({"slow:rank=0,step=1,ms=5"}));
   EXPECT_EQ(testing::schema_violations("compare.schema.json", document), std::vector<std::string>());

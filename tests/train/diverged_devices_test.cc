@@ -53,7 +53,7 @@ TEST_P(FlippedBit, EndsTheTrainingBeforeItIsKept) {
   const Way& way = GetParam();
   const ScratchFolder folder;
   const std::string got = fmt::format(
-      "expected {} to have the same bits on all devices, got other ones on rank {} "
+      "expected {} to be bit-identical on all devices, got different bits on rank {} "
       "(cpu:{}) than on rank {} (cpu:{}); ",
       way.parameter, way.rank, way.rank, way.other, way.other);
   expect_error(ExitCode::diverged, {"step ", ", epoch ", got}, [&] {

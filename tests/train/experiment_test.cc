@@ -210,9 +210,9 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"batch_size=", "per_device_batch_size="}, {"batch_size", "required"});
   refused(config, {"batch_size=10", "per_device_batch_size=4"}, {"per_device_batch_size", "5 each", "got 4"});
   refused(config, {"batch_size=10", "per_device_batch_size=2", "devices=cpu:0-3"},
-          {"batch_size 10 on 4 devices has no equal parts, as 8 and 12 have, got 2", "write batch_size: 8"});
+          {"batch_size 10 can't be divided evenly among 4 devices, but 8 and 12 can, got 2", "write batch_size: 8"});
   refused(config, {"batch_size=10", "per_device_batch_size=3", "accumulate=2"},
-          {"2 devices and 2 micro-batches has no equal parts, as 8 and 12 have, got 3", "write batch_size: 12"});
+          {"2 devices and 2 micro-batches, but 8 and 12 can, got 3", "write batch_size: 12"});
   refused(config, {"batch_size=3", "per_device_batch_size=2", "devices=cpu:0-3"},
           {"batch_size: a batch needs at least one sample for each of the 4 devices, got 3; use a larger batch"});
   refused(config, {"threads=[1, 2, 3]"}, {"threads", "2 devices", "got 3"});
@@ -285,23 +285,23 @@ TEST(Experiment, MistakesAreNamed) {
   for (const char* option : {"bucket_mb: 5", "first_bucket_mb: 2", "overlap: false", "find_unused: true"}) {
     const std::string key = std::string("strategy.").append(option, std::string_view(option).find(':'));
     refused(config, {std::string("strategy={name: ddp, inside: data_parallel, ") + option + "}"},
-            {key + ": with inside: data_parallel", "expected none, got ", "write inside: none"});
+            {key + ": expected none with inside: data_parallel", ", got ", "write inside: none"});
   }
   for (const char* option : {"shard_optimizer: true", "compress: bf16"})
     refused(config, {std::string("strategy={name: ddp, inside: data_parallel, ") + option + "}"},
-            {"strategy.inside", "take every device as a rank", "got data_parallel"});
+            {"strategy.inside", "need every device as a rank", "got data_parallel"});
   refused(config, {"strategy={name: fsdp, unit_mb: 0}"}, {"strategy.unit_mb", "over 0", "got 0"});
   refused(config, {"strategy={name: fsdp, reshard_after_forward: 8}"}, {"strategy.reshard_after_forward", "got 8"});
   refused(config, {"strategy={name: fsdp, compress: bf16}"}, {"strategy.compress"});
-  refused(config, {"strategy=fsdp", "shards=4"}, {"shards", "strategy 'fsdp' has no shards", "got 4"});
+  refused(config, {"strategy=fsdp", "shards=4"}, {"shards", "strategy 'fsdp' doesn't support shards", "got 4"});
   refused(config, {"strategy={name: kvstore, type: devices}"}, {"strategy.type", "device, local", "got 'devices'"});
   refused(config, {"strategy={name: kvstore, type: dist}"}, {"strategy.type", "dist_sync", "got 'dist'"});
   refused(config, {"strategy={name: kvstore, placement: random}"}, {"strategy.placement", "got 'random'"});
   refused(config, {"strategy={name: kvstore, type: local, placement: balanced}"},
           {"strategy.placement", "host memory", "leave it out"});
-  refused(config, {"shards=7"}, {"shards", "2 devices divide", "got 7", "shards: 8"});
-  refused(config, {"shards=1"}, {"shards", "2 devices divide"});
-  refused(config, {"shards=33", "devices=cpu:0-10"}, {"shards", "all of the 11 devices", "shards: 11"});
+  refused(config, {"shards=7"}, {"shards", "multiple of 2", "got 7", "shards: 8"});
+  refused(config, {"shards=1"}, {"shards", "multiple of 2"});
+  refused(config, {"shards=33", "devices=cpu:0-10"}, {"shards", "each of the 11 devices", "shards: 11"});
   refused(config, {"shards=8", "split=[1, 2]"}, {"shards", "no split"});
   refused(config, {"shards=8", "strategy={name: ddp, compress: bf16}"}, {"shards", "compress: none", "got bf16"});
   refused(config, {"shards=8", "batch_norm=sync"}, {"shards", "batch_norm: local, average or first", "got sync"});
@@ -380,7 +380,7 @@ TEST(CudaExperiment, ConvolutionsOfGpusAreMeasuredUnlessDeterministic) {
     EXPECT_NO_THROW(experiment_of({"devices=[cuda:0]", "convolution=winograd", deterministic}));
   for (const char* precision : {"tf32", "bf16", "fp16"})
     refused({"devices=[cuda:0]", "convolution=winograd", std::string("precision=") + precision},
-            {"winograd is computed in fp32 on a GPU", precision, "write convolution: auto"});
+            {"winograd needs fp32 on a GPU", precision, "write convolution: auto"});
 }
 
 }  // namespace

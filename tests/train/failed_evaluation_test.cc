@@ -106,11 +106,12 @@ TEST_F(FailedEvaluation, CostsNoEpochUnderAnyStrategy) {
     ASSERT_EQ(expected.size(), 3u);
 
     start_anew();
-    expect_fails(overrides, 1, {"evaluation: no memory for an image; epoch 2 is in ", "step-000006, and --resume"});
+    expect_fails(overrides, 1,
+                 {"evaluation: no memory for an image; epoch 2 is saved in ", "step-000006, and --resume"});
     EXPECT_EQ(checkpoints(), (std::vector<std::string>{"step-000003", "step-000006"}));
     EXPECT_EQ(metrics(), std::vector<std::string>(expected.begin(), expected.begin() + 1));
     // Resumes from there twice: nothing is trained twice, and nothing is lost.
-    expect_fails(overrides, 0, {"no memory for an image; epoch 2 is in ", "step-000006"});
+    expect_fails(overrides, 0, {"no memory for an image; epoch 2 is saved in ", "step-000006"});
     const TrainingOutcome resumed = run(overrides);
     EXPECT_EQ(resumed.weights_hash, whole.weights_hash);
     EXPECT_EQ(metrics(), expected);
@@ -181,7 +182,7 @@ TEST_F(FailedEvaluation, ALineThatTheCheckpointDoesNotKnowOfIsWrittenAnew) {
   run(overrides);
   const auto expected = metrics();
   start_anew();
-  expect_fails(overrides, 1, {"epoch 2 is in "});
+  expect_fails(overrides, 1, {"epoch 2 is saved in "});
   std::ofstream(scratch_.path() / "metrics.jsonl", std::ios::app) << R"({"epoch": 2, "step": 6})"
                                                                   << "\n";
   run(overrides);

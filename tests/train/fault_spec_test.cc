@@ -14,10 +14,10 @@ using Kind = InjectedFault::Kind;
 TEST(FaultSpec, IsReadAndToldInFull) {
   const std::vector<std::pair<std::string, std::string>> sentences = {
       {"kill:rank=1,step=37", "rank 1 (cpu:1) is killed before step 37"},
-      {"stop:rank=0,step=4", "rank 1 (cpu:1) stands still before step 4"},
-      {"stop:rank=0,step=4,seconds=2.5", "rank 1 (cpu:1) stands still for 2.5 s before step 4"},
+      {"stop:rank=0,step=4", "rank 1 (cpu:1) is stopped before step 4"},
+      {"stop:rank=0,step=4,seconds=2.5", "rank 1 (cpu:1) is stopped for 2.5 s before step 4"},
       {"hang:rank=2,step=1", "rank 1 (cpu:1) hangs before step 1"},
-      {"memory:rank=0,step=9", "rank 1 (cpu:1) has no memory left before step 9"},
+      {"memory:rank=0,step=9", "rank 1 (cpu:1) runs out of memory before step 9"},
       {"slow:rank=1,step=1,ms=20", "rank 1 (cpu:1) is late by 20 ms in every step"},
       {"slow:rank=1,step=3,ms=0.5", "rank 1 (cpu:1) is late by 0.5 ms in every step from 3 on"},
       {"slow:rank=1,step=3,ms=5,steps=10", "rank 1 (cpu:1) is late by 5 ms in steps 3 to 12"},
@@ -39,18 +39,18 @@ TEST(FaultSpec, KeysHaveDefaultsAndAnyOrder) {
 TEST(FaultSpec, MistakesAreToldWithWhatToWrite) {
   const std::vector<std::pair<std::string, std::string_view>> mistakes = {
       {"",
-       "--fault: expected a kind of fault, with what it needs, got ''; known are: kill, stop, hang, memory, slow, "
+       "--fault: expected a kind of fault and its keys, got ''; choose one of: kill, stop, hang, memory, slow, "
        "flip, nan"},
       {"kil:step=1", "got 'kil:step=1'; did you mean 'kill'?"},
       {"kill", "--fault kill: expected step=, got none; write for instance --fault kill:rank=1,step=37"},
-      {"kill:", "expected rank, step of kill, got ''"},
+      {"kill:", "expected one of rank, step for kill, got ''"},
       {"kill:rank=1", "expected step=, got none"},
       {"kill:rank=1,step=0", "expected step as an integer from 1 to 1000000000, got 0"},
       {"kill:rank=-1,step=1", "expected rank as an integer from 0 to 65535, got -1"},
       {"kill:rank=1,step=3x", "got 3x"},
       {"kill:rank=1,step=", "got nothing"},
       {"kill:rank=1,step=1,step=2", "expected step once, got 'step=2' again"},
-      {"kill:rank=1,step=1,ms=5", "expected rank, step of kill, got 'ms'"},
+      {"kill:rank=1,step=1,ms=5", "expected one of rank, step for kill, got 'ms'"},
       {"kill:rank=1,step=1,", "got ''"},
       {"slow:rank=1,step=1", "expected ms=, got none; write for instance --fault slow:rank=1,ms=20"},
       {"slow:ms=nan", "expected ms as a number from 0.001 to 86400000, got nan"},
@@ -76,7 +76,8 @@ TEST(FaultSpec, IsOfARankThatIsThere) {
 TEST(FaultSpec, WhoStopsForEverIsMissedByOthers) {
   require_ranks({read_fault("stop:step=5")}, 2, true);
   require_ranks({read_fault("stop:step=5,seconds=2")}, 1, false);
-  expect_error(ExitCode::usage, {"--fault stop:rank=0,step=5: expected seconds, or other processes, which miss it"},
+  expect_error(ExitCode::usage,
+               {"--fault stop:rank=0,step=5: expected seconds, or other processes, which notice that it is stopped"},
                [] { require_ranks({read_fault("stop:step=5")}, 2, false); });
 }
 

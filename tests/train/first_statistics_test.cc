@@ -36,7 +36,7 @@ TEST(FirstStatistics, AreRefusedWhereTheFirstDeviceHasNoSamples) {
                                "; give it more weight in split, or write batch_norm: average"},
                               [&] { require(overrides); });
       }
-  testing::expect_error(ExitCode::config, {"none of the 3", "fewer devices"}, [] {
+  testing::expect_error(ExitCode::config, {"none of the 3 samples", "fewer devices"}, [] {
     require({"dataset.samples=3", "devices=cpu:0-3"});
   });
 }
@@ -46,7 +46,7 @@ TEST(FirstStatistics, AreRefusedWhereTheFirstShardHasNoSamples) {
   EXPECT_NO_THROW(require(shards)) << "a mean of all shards' evaluates";
   Overrides first = shards;
   first.emplace_back("batch_norm=first");
-  testing::expect_error(ExitCode::config, {"the first shard", "none of the 4", "accumulate less"},
+  testing::expect_error(ExitCode::config, {"the first shard", "none of the 4 samples", "accumulate less"},
                         [&] { require(first); });
   first.emplace_back("accumulate=8");
   EXPECT_NO_THROW(require(first));

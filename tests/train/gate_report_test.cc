@@ -177,12 +177,12 @@ TEST_F(BlessingFile, SomethingElseIsRefused) {
   testing::expect_error(ExitCode::missing_file, {"none.json"}, [&] { read_blessing(folder_.path() / "none.json"); });
   for (const std::string& damaged :
        {std::string("{"), std::string("[]"), std::string("{\"schema\": 1}"), blessed().json().substr(0, 200)})
-    testing::expect_error(ExitCode::bad_data, {"blessed.json", "what dptrain bless writes"},
+    testing::expect_error(ExitCode::bad_data, {"blessed.json", "a file that dptrain bless has written"},
                           [&] { read_blessing(written(damaged)); });
   const auto refused = [&](const char* place, const nlohmann::json& value, const std::string& word) {
     nlohmann::json edited = nlohmann::json::parse(blessed().json());
     edited[nlohmann::json::json_pointer(place)] = value;
-    testing::expect_error(ExitCode::bad_data, {"blessed.json", "what dptrain bless writes", word},
+    testing::expect_error(ExitCode::bad_data, {"blessed.json", "a file that dptrain bless has written", word},
                           [&] { read_blessing(written(edited.dump())); });
   };
   refused("/steps", nlohmann::json::array(), "no steps");

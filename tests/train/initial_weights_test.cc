@@ -128,7 +128,7 @@ TEST_F(InitialWeightsTest, OfAnotherModelAreRefused) {
   });
   expect_error(ExitCode::bad_data,
                {"first.weight: expected a tensor of [10, 256], got none of that name; use the model and options that "
-                "it was made with, or have such tensors drawn: init.except; it has conv1.bias, conv1.weight, "
+                "it was made with, or list the tensors to be drawn in init.except; it has conv1.bias, conv1.weight, "
                 "conv2.bias, conv2.weight and 4 more"},
                [&] {
                  trained({"model={layers: [flatten, linear: {features: classes, name: first}]}", from()});
@@ -136,7 +136,7 @@ TEST_F(InitialWeightsTest, OfAnotherModelAreRefused) {
   expect_error(ExitCode::missing_file, {"absent", "nothing there"},
                [&] { trained({"init={from: " + (scratch_.path() / "absent").string() + "}"}); });
   expect_error(ExitCode::config,
-               {"init.except: expected names of the model's tensors, or of modules in front of theirs, got 'fcl'; did "
+               {"init.except: expected names of the model's tensors or of its modules, got 'fcl'; did "
                 "you mean 'fc1'?"},
                [&] { trained({from(", except: [fc2, fcl]")}); });
 }

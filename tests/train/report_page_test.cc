@@ -79,7 +79,7 @@ TEST_F(ReportPageTest, WhatUsersWriteIsShownAndNeverMeant) {
 TEST_F(ReportPageTest, ARunThatIsUnderWayIsMarked) {
   runs_.write("a", kSingle, metrics_line(1, {}) + metrics_line(2, {}).substr(0, 40));
   const std::string html = page();
-  expect_shown(html, {"1 unfinished.", "What is unfinished is running, or was killed.", "a running or killed",
+  expect_shown(html, {"1 unfinished.", "Unfinished runs are still running or were killed.", "a running or killed",
                       "It is running, or was killed, after 1 of 2 epochs."});
   EXPECT_EQ(count_of(html, "class=\"open l0\""), 7u) << "the end of each curve";
   EXPECT_EQ(count_of(html, "class=\"mark l0\""), 7u + 1) << "one epoch shows, and the legend";
@@ -114,7 +114,7 @@ TEST_F(ReportPageTest, AValidationHasCurvesAndTheBestEpoch) {
   summary["best"] = {{"epoch", 1}};
   runs_.write("a", kSingle, epoch.dump() + "\n", summary);
   expect_shown(page(), {"Validation loss", "Validation accuracy, %", "a: epoch 1, 81.25 %", "valid. loss",
-                        "It stopped early, as its validation got no better. Its best epoch is 1."});
+                        "It stopped early, as its validation no longer improved. Its best epoch is 1."});
 }
 
 TEST_F(ReportPageTest, TheChoiceOfAutoHasItsCandidates) {
@@ -175,11 +175,12 @@ TEST_F(ReportPageTest, WhatCantBeReadIsLeftOutAndTold) {
   ASSERT_TRUE(report.left_out());
   EXPECT_EQ(report.left_out()->code(), ExitCode::bad_data);
   const std::vector<std::string> words = {
-      "b/metrics.jsonl: expected what a run of dptrain writes, got no key 'step' in line 1",
-      "c/metrics.jsonl: expected what a run of dptrain writes, got no devices in epoch 1",
-      "d/metrics.jsonl: expected what a run of dptrain writes, got a straggler of rank 7 among 2 in epoch 1",
-      "e/fault.json: expected what a run of dptrain writes, got no JSON",
-      "f/summary.json: expected what a run of dptrain writes, got no key 'environment'",
+      "b/metrics.jsonl: expected a file that a run of dptrain has written, got no key 'step' in line 1",
+      "c/metrics.jsonl: expected a file that a run of dptrain has written, got no devices in epoch 1",
+      "d/metrics.jsonl: expected a file that a run of dptrain has written, got a straggler of rank 7 among 2 in epoch "
+      "1",
+      "e/fault.json: expected a file that a run of dptrain has written, got no JSON",
+      "f/summary.json: expected a file that a run of dptrain has written, got no key 'environment'",
       "absent: expected a run directory"};
   ASSERT_EQ(report.left_out()->lines().size(), words.size());
   for (size_t i = 0; i < words.size(); ++i)
@@ -199,8 +200,8 @@ TEST_F(ReportPageTest, OfManyRunsTheBestAreNamedAndTablesStayWhole) {
   const std::string html = page(), curves = section(html, "curves");
   const std::string legend = part(curves, "<ul class=\"legend curves\">", "</ul>");
   EXPECT_EQ(count_of(legend, "<li>"), 13u);
-  expect_shown(legend, {"188 other runs; named are the 12 with the highest test accuracy", "run1099 seed 99",
-                        "run1194 seed 194"});
+  expect_shown(legend,
+               {"188 other runs; the 12 with the highest test accuracy", "run1099 seed 99", "run1194 seed 194"});
   EXPECT_EQ(legend.find("run1093"), std::string::npos);
   EXPECT_EQ(count_of(curves, "<polyline"), 7u * 200);
   EXPECT_EQ(count_of(curves, "class=\"line behind\""), 7u * 188 + 1) << "and in the legend";

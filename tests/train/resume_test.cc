@@ -274,10 +274,10 @@ TEST(Resume, RefusesAnotherTraining) {
   refused({"model=resnet18"}, {"model resnet18", "got lenet"});
   refused({"optimizer=adam"}, {"optimizer adam", "got sgd"});
   refused({"optimizer=sgd"}, {"optimizer.safetensors", "nothing, got momentum_buffer", "optimizer.momentum"});
-  refused({"freeze=[fc1, conv1]"}, {"expected a training with freeze conv1, fc1, got none"});
+  refused({"freeze=[fc1, conv1]"}, {"expected a run with freeze conv1, fc1, got none"});
   refused({"dataset.shape=[1, 20, 20]"}, {"dataset.shape [1, 20, 20]", "got [1, 16, 16]"});
   refused({"dataset.normalize={mean: 0.5}"}, {"dataset.normalize {mean: [0.5], std: [1]}", "got none"});
-  refused({"dataset.shuffle=false"}, {"dataset.shuffle false", "got true", "set what it was trained with"});
+  refused({"dataset.shuffle=false"}, {"dataset.shuffle false", "got true", "set the value that it was trained with"});
   EXPECT_NO_THROW(run.run(trained));
 }
 
@@ -289,12 +289,12 @@ TEST(Resume, RefusesAnotherFunctionOfTheSameTensors) {
   other.emplace_back("model.heads=8");
   ResumedRun bert;
   bert.run(text, 2);
-  expect_error(ExitCode::bad_data, {"step-000002: expected a training with model.heads 8, got 2; set what it was"},
+  expect_error(ExitCode::bad_data, {"step-000002: expected a run with model.heads 8, got 2; set the value that it was"},
                [&] { bert.run(other); });
   ResumedRun layers;
   layers.run({"model={layers: [flatten, linear: 8, relu, linear: classes]}"}, 2);
   expect_error(ExitCode::bad_data,
-               {"expected a training with model.layers linear: {features: classes, ",
+               {"expected a run with model.layers linear: {features: classes, ",
                 "} for layer 2 of 3, got relu for layer 2 of 4"},
                [&] { layers.run({"model={layers: [flatten, linear: 8, linear: classes]}"}); });
   EXPECT_NO_THROW(layers.run({"model={layers: [flatten, linear: {features: 8}, relu: , linear: classes]}"}));
@@ -313,9 +313,10 @@ TEST(Resume, RefusesAPositionWhereNoTrainingIs) {
     other.checkpoint.position = position;
     expect_error(ExitCode::bad_data, words, [&] { Trainer(experiment, data, {}, other); });
   };
-  refused({.step = 4, .batches = 4}, {"manifest.json: position.batches: expected at most the 3 of an epoch, got 4"});
+  refused({.step = 4, .batches = 4},
+          {"manifest.json: position.batches: expected at most the 3 batches of an epoch, got 4"});
   refused({.step = 4, .epochs = 0, .batches = 2},
-          {"position.step: expected the steps of 0 epochs with 3 batches, and 2, got 4; the file is damaged"});
+          {"position.step: expected the steps of 0 epochs with 3 batches each, plus 2, got 4; the file is damaged"});
   refused({.step = 1, .epochs = 1, .batches = 0}, {"position.step: expected the steps of 1 epochs with 3 batches"});
   refused({.step = 1, .epochs = 0, .batches = 2}, {"position.step: ", ", got 1"});
 }

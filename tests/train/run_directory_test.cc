@@ -286,7 +286,7 @@ TEST(RunDirectory, LinesThatNoRunWroteAreToldAndKeptAside) {
   scratch.write("metrics.jsonl", metrics);
   const auto damage = directory.go_back_to(3, 9);
   ASSERT_EQ(damage.size(), 2u);
-  EXPECT_NE(damage[0].find("metrics.jsonl: line 2 is none that a run writes"), std::string::npos) << damage[0];
+  EXPECT_NE(damage[0].find("metrics.jsonl: line 2 is not one that a run writes"), std::string::npos) << damage[0];
   EXPECT_NE(damage[1].find("each epoch from 1 to 3, got 2 lines"), std::string::npos) << damage[1];
   EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl"), "{\"epoch\": 1}\n{\"epoch\": 3}\n");
   EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl.damaged"), metrics);
@@ -391,19 +391,19 @@ TEST_F(FindWeightsOfDamaged, TheAverageIsPartOfTheWeights) {
   for (const fs::path& path : {file, newest_, newest_ / "model.safetensors"}) expect_refused(path, {file.string()});
   expect_passed_over("step-000002/average.safetensors");
   fs::remove(file);
-  expect_refused(newest_, {file.string(), "expected a file that manifest.json names, got none"});
+  expect_refused(newest_, {file.string(), "expected this file, which manifest.json names, got none"});
 }
 
 TEST_F(FindWeightsOfDamaged, AMissingFileIsNamed) {
   fs::remove(newest_ / "model.safetensors");
-  expect_refused(newest_, {"model.safetensors: expected a file that manifest.json names, got none"});
+  expect_refused(newest_, {"model.safetensors: expected this file, which manifest.json names, got none"});
   expect_passed_over("step-000002/model.safetensors");
 }
 
 TEST_F(FindWeightsOfDamaged, WhereAllAreNoneIsTaken) {
   flip_last_bit(before_);
   flip_last_bit(newest_ / "model.safetensors");
-  expect_error(ExitCode::bad_data, {"checkpoints: expected a checkpoint that is whole, got 2 damaged"},
+  expect_error(ExitCode::bad_data, {"checkpoints: expected an undamaged checkpoint, got 2 damaged"},
                [&] { find_weights(scratch_.path(), [](const std::string&) {}); });
 }
 

@@ -113,7 +113,7 @@ TEST(Advice, NamesWhatASlowRunSpendsItsTimeOn) {
   // The step computes for 0.29 s, which leaves 0.31 s of 0.6 s for communication: 128 samples by 0.71 / 0.31 are 294.
   EXPECT_EQ(advice(one, two),
             "ddp, 2 devices: 0.6x; 71 % of the step is exposed communication; a larger batch per device would help: by "
-            "these figures it is the faster one from per_device_batch_size: 512 on");
+            "these figures this run becomes the faster one at per_device_batch_size: 512");
   RunFigures never = figures_of({.run = "ddp", .devices = 2, .seconds = {1}, .exposed_comm_s = 0.39});
   never.device_batch = 128;
   EXPECT_TRUE(advice(one, never)->ends_with("a larger batch per device would help"))

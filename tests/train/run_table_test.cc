@@ -130,9 +130,9 @@ TEST_F(RunTableTest, ARunThatCantBeReadIsLeftOutAndNamed) {
   ASSERT_TRUE(table.left_out());
   EXPECT_EQ(table.left_out()->code(), ExitCode::bad_data);
   const std::vector<std::string> words = {
-      "broken/metrics.jsonl: expected what a run of dptrain writes, got no key 'step' in line 2",
+      "broken/metrics.jsonl: expected a file that a run of dptrain has written, got no key 'step' in line 2",
       "config/config.yaml:2:1: expected valid YAML",
-      "cut/metrics.jsonl: expected what a run of dptrain writes, got no JSON in line 3"};
+      "cut/metrics.jsonl: expected a file that a run of dptrain has written, got no JSON in line 3"};
   ASSERT_EQ(table.left_out()->lines().size(), words.size());
   for (size_t i = 0; i < words.size(); ++i)
     EXPECT_NE(table.left_out()->lines()[i].find(words[i]), std::string::npos) << table.left_out()->lines()[i];

@@ -39,10 +39,10 @@ TEST(StrategyChoice, WithinNoiseTheOneThatHoldsLessWins) {
   std::vector<StrategyTrial> trials = {tried("a", 1000, 20 * kMiB), tried("b", 980, 8 * kMiB),
                                        tried("c", 990, 8 * kMiB + 512), tried("d", 960, kMiB)};
   EXPECT_EQ(choose(trials), 1u);
-  EXPECT_EQ(trials[1].reason, "within noise of the fastest, a, and 12.0 MiB less on its fullest device");
+  EXPECT_EQ(trials[1].reason, "within noise of the fastest, a, with 12.0 MiB less memory on its fullest device");
   EXPECT_EQ(trials[0].verdict, TrialVerdict::within_noise);
-  EXPECT_EQ(trials[0].reason, "within noise of b, 12.0 MiB more on its fullest device");
-  EXPECT_EQ(trials[2].reason, "within noise of b, 512 bytes more on its fullest device");
+  EXPECT_EQ(trials[0].reason, "within noise of b, with 12.0 MiB more memory on its fullest device");
+  EXPECT_EQ(trials[2].reason, "within noise of b, with 512 bytes more memory on its fullest device");
   EXPECT_EQ(trials[3].verdict, TrialVerdict::slower) << "over 3 % slower, though it holds least";
   EXPECT_EQ(trials[3].reason, "1.04x slower than a");
 }

@@ -68,10 +68,11 @@ class TrainingIdentityOfText : public ::testing::Test {
 
 TEST_F(TrainingIdentityOfText, AVocabularyOfAnotherSizeIsRefused) {
   train(experiment());
-  expect_error(ExitCode::bad_data,
-               {"run/checkpoints/step-000002: expected a training with vocabulary 62 pieces ", ", got 60 pieces ",
-                "; give the data set the text and the vocabulary that it was trained with, or begin anew with another"},
-               [&] { train(experiment("genesis.txt", 62)); });
+  expect_error(
+      ExitCode::bad_data,
+      {"run/checkpoints/step-000002: expected a run with vocabulary 62 pieces ", ", got 60 pieces ",
+       "; give the data set the text and the vocabulary that it was trained with, or start a new run with another"},
+      [&] { train(experiment("genesis.txt", 62)); });
   expect_error(ExitCode::bad_data,
                {"step-000002/model.safetensors: expected weights that have learned the vocabulary 62 pieces ",
                 ", got 60 pieces ", "; give the data set the text and the vocabulary"},
@@ -116,9 +117,10 @@ TEST_F(TrainingIdentityOfText, WeightsOfAnotherFunctionAreRefused) {
   const auto heads = std::ranges::find(model.options, "heads", &ResolvedOptions::value_type::first);
   ASSERT_NE(heads, model.options.end());
   heads->second = "8";
-  expect_error(ExitCode::bad_data,
-               {"model.safetensors: expected weights that were trained with model.heads 8, got 2; set what they were"},
-               [&] { require_same_model(model, weights); });
+  expect_error(
+      ExitCode::bad_data,
+      {"model.safetensors: expected weights that were trained with model.heads 8, got 2; set the value that they were"},
+      [&] { require_same_model(model, weights); });
   fs::copy(weights, folder_.path());
   EXPECT_NO_THROW(require_same_model(model, folder_.path() / "model.safetensors")) << "nothing is known of it";
   model.name = "another";
@@ -156,13 +158,13 @@ TEST(TrainingIdentity, OfLayersIsWhatTheyMeanNow) {
       "[flatten, linear: {features: 5, init: default}, batch_norm, linear: {features: classes, init: default}]"));
   expect_error(
       ExitCode::bad_data,
-      {"step-000002: expected a training with model.layers batch_norm: {eps: 1.0e-05, momentum: 0.1} for layer 2 of 4, "
-       "got batch_norm: {eps: 0.5, momentum: 0.1} for layer 2 of 4; set what"},
+      {"step-000002: expected a run with model.layers batch_norm: {eps: 1.0e-05, momentum: 0.1} for layer 2 of 4, "
+       "got batch_norm: {eps: 0.5, momentum: 0.1} for layer 2 of 4; set the value that"},
       [&] { require("[flatten, linear: 5, batch_norm: {eps: 0.5}, linear: classes]"); });
   expect_error(ExitCode::bad_data, {"bias: false"},
                [&] { require("[flatten, linear: {features: 5, bias: false}, batch_norm, linear: classes]"); });
   expect_error(ExitCode::bad_data,
-               {"expected a training with model.layers flatten for layer 0 of 4", "got gone for layer 0 of 1"},
+               {"expected a run with model.layers flatten for layer 0 of 4", "got gone for layer 0 of 1"},
                [&] { require("[gone]"); });
   for (const std::string damaged : {"", "]", "[]"})
     expect_error(ExitCode::bad_data, {"flatten for layer 0 of 4, got none for layer 0 of 0"},

@@ -144,9 +144,8 @@ TEST_F(TrainingTraceTest, AFileThatCantBeWrittenCostsNoTraining) {
 
 TEST_F(TrainingTraceTest, StepsThatNeverCameAreToldOf) {
   EXPECT_TRUE(traced({.numbered = parallel::ShownSteps{.first = 7, .last = 8}}).is_null());
-  EXPECT_EQ(warnings_.told, std::vector<std::string>{
-                                "trace.json isn't written: --trace asks for none of the steps that were trained now, "
-                                "the last of which is 6"});
+  EXPECT_EQ(warnings_.told, std::vector<std::string>{"trace.json isn't written: --trace asks for none of the steps "
+                                                     "that were trained this time, which end with step 6"});
   const json some = traced({.numbered = parallel::ShownSteps{.first = 6, .last = 7}});
   EXPECT_EQ(named(some, "step ", 0).size(), 1U);
   EXPECT_EQ(some["otherData"]["steps"], "6-6");

@@ -102,10 +102,10 @@ TEST(Validation, AFolderThatCantHaveLinksIsRefusedBeforeAnythingIsTrained) {
   require_links(scratch.path() / "run" / "checkpoints");
   EXPECT_TRUE(std::filesystem::is_empty(scratch.path() / "run" / "checkpoints"));
   // The file system has no links.
-  expect_error(ExitCode::io,
-               {"/proc/self: expected a folder in which the best checkpoint, of validation, can be linked",
-                "choose another --out"},
-               [] { require_links("/proc/self"); });
+  expect_error(
+      ExitCode::io,
+      {"/proc/self: expected a folder in which a link to the best checkpoint can be made", "choose another --out"},
+      [] { require_links("/proc/self"); });
 }
 
 class ValidatedTraining : public ::testing::Test {

@@ -18,7 +18,7 @@ TEST(VerificationReport, CountsWhatIsAllNoise) {
   VerifiedRow other = row;
   other.name = "kvstore";
   const VerificationReport report{.rows = {row, other}};
-  const std::string sentence = "With 1 micro-batch 1 of 2 layers is all noise, which can't fail: backward conv.bias.";
+  const std::string sentence = "With 1 micro-batch 1 of 2 layers is all noise and can't fail: backward conv.bias.";
   const std::string text = report.text(200);
   EXPECT_NE(text.find(sentence), std::string::npos) << text;
   EXPECT_EQ(text.find(sentence), text.rfind(sentence)) << "once for all that are compared with the same";
