@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "e2e/command_fixture.h"
+#include "support/json_schema.h"
 
 namespace dptrain {
 namespace {
