@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "support/expect_error.h"
+#include "support/idx_files.h"
 #include "support/json_schema.h"
 #include "support/source_tree.h"
 #include "train/experiment_of.h"

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "support/idx_files.h"
 #include "support/source_tree.h"
 #include "train/experiment_of.h"
 
