@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "${1:?check_links: needs the root folder of the tree}"
 
-pages=$(find . -name '*.md' -not -path './.git/*' -not -path './build*' -not -path './runs/*' | sort)
+pages=$(find . -name '*.md' -not -path './.*/*' -not -path './build*' -not -path './runs/*' | sort)
 [[ -n $pages ]] || exit 0
 
 # Two passes over all pages: the first one collects anchors, as GitHub makes them from headings, and the second one follows links.

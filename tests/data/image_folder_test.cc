@@ -135,8 +135,8 @@ TEST_F(ImageFolderTest, WhatIsNotLaidOutSoIsRefused) {
   expect_refused(ExitCode::bad_data, {"test/fox", "a class that also has training images", "got fox"});
   std::filesystem::remove_all(folder_.path() / "test" / "fox");
   write("train/emu/51.png", png_file(3, 2, Bytes(6, 51)));
-  expect_refused(ExitCode::bad_data,
-                 {"train/emu/51.png", "[1, 2, 2]", "got [1, 3, 2]", "scale it to 2 x 2", "image_folder with size"});
+  expect_refused(ExitCode::bad_data, {"train/emu/51.png", "[1, 2, 2]", "got [1, 3, 2]", "scale it to 2 x 2",
+                                      "use an image_folder data set with size"});
   for (const std::string other : {"train/emu/52.WebP", "train/emu/52.pgm", "train/emu/52.jp2"}) {
     write(other, "a photograph");
     expect_refused(ExitCode::bad_data, {other, "PNG or JPEG files", "convert"});

@@ -109,7 +109,7 @@ TEST(TextLines, AllFilesTogetherHaveALimit) {
   const ScratchFolder folder;
   const std::vector<std::filesystem::path> files = {folder.write("a", "123\n"), folder.write("b.gz", gzip("567\n"))};
   EXPECT_EQ(read_text_lines(files, 8).count(), 2);
-  expect_refusal(ExitCode::bad_data, {"b.gz: expected at most 7 bytes of text in all files, got more"},
+  expect_refusal(ExitCode::bad_data, {"b.gz: expected at most 7 bytes of text in all files together, got more"},
                  [&] { read_text_lines(files, 7); });
 }
 

@@ -172,7 +172,7 @@ TEST_F(CompareTest, FinishedRunsAreKeptUnlessOverwritten) {
   EXPECT_EQ(run(strategies("single,ddp", {"--quiet"})).exit, 0);
   const std::string metrics = text("compared/single/metrics.jsonl");
   const Finished refused = run(strategies("data_parallel,ddp"));
-  expect_failed(refused, 74, {"compared/ddp", "already has metrics; --overwrite replaces them"});
+  expect_failed(refused, 74, {"compared/ddp", "already has metrics; --overwrite replaces its files"});
   EXPECT_FALSE(exists("compared/data_parallel")) << "refused before the first of them was begun";
   const std::string report = text("compared/compare.json");
   expect_failed(run(strategies("data_parallel,kvstore")), 74,

@@ -395,7 +395,7 @@ TEST_F(ResumeTest, ATrainingMayBeginWithTheAverageOfAnother) {
   train("own", {"init={from: run}", "learning_rate=1e-30", "epochs=", "steps=1"});
   EXPECT_EQ(hash("own"), hash("run"));
   expect_failed(run(training("other", {"init={from: own, average: true}"})), 65,
-                {"model.safetensors", "average.safetensors, got none", "training with ema"});
+                {"model.safetensors", "average.safetensors, got none", "a run with ema"});
   EXPECT_FALSE(exists("other"));
 }
 

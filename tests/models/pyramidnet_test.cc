@@ -73,7 +73,7 @@ TEST(PyramidNet, NeedsOneSquareToAverage) {
                [] {
                  logits_of({3, 32, 40});
                });
-  expect_error(ExitCode::config, {"got 16 x 8, left of 64 x 32"}, [] { logits_of({3, 64, 32}); });
+  expect_error(ExitCode::config, {"got 16 x 8, made from 64 x 32"}, [] { logits_of({3, 64, 32}); });
 }
 
 TEST(PyramidNet, ReadsItsOptions) {

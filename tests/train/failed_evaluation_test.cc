@@ -129,7 +129,7 @@ TEST_F(FailedEvaluation, OfTheLastEpochIsMadeByAResumedTraining) {
       const TrainingOutcome whole = run(overrides);
       const auto expected = metrics();
       start_anew();
-      expect_fails(overrides, 0, {"epoch 1 is in "});
+      expect_fails(overrides, 0, {"epoch 1 is saved in "});
       EXPECT_EQ(metrics(), std::vector<std::string>());
       EXPECT_EQ(run(overrides).weights_hash, whole.weights_hash);
       EXPECT_EQ(metrics(), expected);

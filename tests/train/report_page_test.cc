@@ -179,7 +179,7 @@ TEST_F(ReportPageTest, WhatCantBeReadIsLeftOutAndTold) {
       "c/metrics.jsonl: expected a file that a run of dptrain has written, got no devices in epoch 1",
       "d/metrics.jsonl: expected a file that a run of dptrain has written, got a straggler of rank 7 among 2 in epoch "
       "1",
-      "e/fault.json: expected a file that a run of dptrain has written, got no JSON",
+      "e/fault.json: expected a file that a run of dptrain has written, got invalid JSON at line 1",
       "f/summary.json: expected a file that a run of dptrain has written, got no key 'environment'",
       "absent: expected a run directory"};
   ASSERT_EQ(report.left_out()->lines().size(), words.size());
@@ -200,8 +200,8 @@ TEST_F(ReportPageTest, OfManyRunsTheBestAreNamedAndTablesStayWhole) {
   const std::string html = page(), curves = section(html, "curves");
   const std::string legend = part(curves, "<ul class=\"legend curves\">", "</ul>");
   EXPECT_EQ(count_of(legend, "<li>"), 13u);
-  expect_shown(legend,
-               {"188 other runs; the 12 with the highest test accuracy", "run1099 seed 99", "run1194 seed 194"});
+  expect_shown(legend, {"188 other runs; the 12 runs with the highest test accuracy are named", "run1099 seed 99",
+                        "run1194 seed 194"});
   EXPECT_EQ(legend.find("run1093"), std::string::npos);
   EXPECT_EQ(count_of(curves, "<polyline"), 7u * 200);
   EXPECT_EQ(count_of(curves, "class=\"line behind\""), 7u * 188 + 1) << "and in the legend";
