@@ -25,16 +25,16 @@ class CommFailuresTest : public CommunicatorTest {
     return outcome;
   }
 
-  /// Expects `text` to be "rank <a> called <call>, rank <b> <other call>", in the order of arrival, where the last rank
-  /// called `last` and another rank called `others`.
+  /// Expects `text` to be "rank <a> called <call> as <n>, but rank <b> called <other call>", in the order of arrival,
+  /// where the last rank called `last` and another rank called `others`.
   void expect_names_both(const std::string& text, const std::string& as, const std::string& others,
                          const std::string& last) const {
     const std::string last_rank = "rank " + std::to_string(size() - 1);
     bool found = false;
     for (int r = 0; r + 1 < size(); ++r) {
       const std::string rank = "rank " + std::to_string(r);
-      found |= text == last_rank + " called " + last + " as " + as + ", " + rank + " " + others;
-      found |= text == rank + " called " + others + " as " + as + ", " + last_rank + " " + last;
+      found |= text == last_rank + " called " + last + " as " + as + ", but " + rank + " called " + others;
+      found |= text == rank + " called " + others + " as " + as + ", but " + last_rank + " called " + last;
     }
     EXPECT_TRUE(found) << text;
   }
