@@ -141,7 +141,7 @@ plan::Calibration calibration_of(const PlannedExperiment& wanted, const PlanFlag
 std::optional<plan::Calibration> calibration_for(const PlannedExperiment& planned, const PlanFlags& flags) {
   if (!planned.estimates) return std::nullopt;
   if (!flags.calibrate.empty()) return calibration_of(planned, flags);
-  // A CPU worker's figures alone are too rough; they only scale measurements.
+  // A CPU worker's figures alone are too rough: they are used only if measurements correct them.
   if (planned.figures->kind == DeviceKind::cpu && !planned.estimates->is_measured()) return std::nullopt;
   return plan::Calibration{.host_s = planned.estimates->beside_s(), .exchange = flags.exchange()};
 }

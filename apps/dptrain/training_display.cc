@@ -63,7 +63,7 @@ std::string devices_text(const train::Experiment& experiment) {
   return fmt::format("{}", fmt::join(processes, " and "));
 }
 
-/// "64", "64 (32 a device)", "64 (48 + 16)": shows both numbers that other tools call the batch size.
+/// "64", "64 (32 per device)", "64 (48 + 16)": shows both numbers that other tools call the batch size.
 std::string batch_text(const train::Experiment& experiment) {
   const std::string whole = std::to_string(experiment.batch_size);
   const auto devices = static_cast<int>(experiment.device_names().size());

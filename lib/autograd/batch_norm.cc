@@ -73,7 +73,7 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
   // alive. The residual itself isn't read again: x takes its place.
   if (a.residual.defined()) in.residual = in.x;
   if (!a.residual.defined() || !options.relu) forward.pass.y = Tensor();
-  // Backward reads the parameters' values of that time, so their memory isn't kept here.
+  // Backward asks gamma and beta for their tensors when it runs, so their memory isn't kept here.
   in.gamma = in.beta = Tensor();
   const auto inputs = [in, gamma = a.gamma, beta = a.beta] {
     ops::BatchNormInputs all = in;

@@ -16,7 +16,8 @@ struct TableColumn {
 void add_row(std::vector<TableColumn>& columns, const std::vector<std::string>& cells);
 
 /// Formats the columns as lines of at most `width` terminal columns. Columns that don't fit side by side continue in a
-/// block below, which repeats the first column. A cell that is still too wide is cut. Cells that differ stay different.
+/// block below, which repeats the first column. A cell that is still too wide is cut. Different cells that
+/// would be cut to the same text are cut at the beginning instead, a little before they first differ.
 std::string text_table(const std::vector<TableColumn>& columns, int width);
 
 /// Formats the columns as a Markdown table.

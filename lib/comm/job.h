@@ -82,8 +82,9 @@ bool launcher_is_gone();
 /// set, if the code is 0, if another process wrote first, or if the file can't be written. May be called on any thread.
 void tell_launcher_of_exit(int code, std::string_view sentence);
 
-/// Tells a launcher that a run has begun: writes the absolute path of its directory to the file that DPTRAIN_RUN_FILE
-/// names, under the same rules as tell_launcher_of_exit. What an earlier run left there is gone.
+/// Tells a launcher that a run has begun: writes the absolute path of the run's directory to the file that
+/// DPTRAIN_RUN_FILE names, unless another process has written that file first. Called once an earlier run's results in
+/// that directory have been removed.
 void tell_launcher_of_run(const std::filesystem::path& directory);
 
 /// Joins the job. The caller must hold a JoinWatch (join_watch.h), since this blocks, without a deadline, until all

@@ -5,9 +5,9 @@
 
 namespace dptrain {
 
-/// Counts the bytes on their way to each process that will be received whatever else happens. Only a few bytes are on
-/// their way at a time. The rest waits in this process, because a message that the wire has been given can't be
-/// overtaken by a more urgent one. Used by one thread, that of the wire.
+/// Counts the bytes on their way to each process that will be received whatever else happens. About `kBytes`
+/// at most are on their way to each process at a time. The rest waits in this process, because a message that the wire
+/// has been given can't be overtaken by a more urgent one. Used by one thread, that of the wire.
 class SendWindow {
  public:
   explicit SendWindow(int processes) : bytes_(static_cast<size_t>(processes)) {}

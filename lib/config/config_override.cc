@@ -105,8 +105,7 @@ void Descent::to_item(const Step& step) {
 ///   - `ddp` becomes {name: ddp},
 ///   - an item `relu` becomes {relu: null},
 ///   - a shorthand, the 128 of `linear: 128`, gets the key "", since only the reader knows its option. But if it is a
-///     list and
-///     `key` holds a list, it becomes the value of `key`.
+///     list and `key` holds a list, it becomes the value of `key`.
 void Descent::become_map(const std::string& key, bool holds_list) {
   const bool is_list = node_->kind == Kind::list, is_shorthand = place_ == Place::behind_name;
   if (is_list && !is_shorthand) {

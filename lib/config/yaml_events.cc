@@ -236,9 +236,8 @@ ConfigNode parse(YamlInput input) {
   if (input.text.size() > kConfigLimitBytes)
     input.refuse(YAML::Mark(), "expected at most 1 MiB of YAML", fmt::format("{} bytes", input.text.size()),
                  "check that it is the file you meant");
-  if (input.text.starts_with("\xef\xbb\xbf"))
-    input.text.remove_prefix(3);  // the byte order mark, which some editors
-                                  // put first
+  // The byte order mark, which some editors put first.
+  if (input.text.starts_with("\xef\xbb\xbf")) input.text.remove_prefix(3);
   if (const auto bad = first_bad_byte(input.text))
     input.refuse(mark_of(input.text, bad->position), "expected text in UTF-8", bad->what,
                  "save the file as plain text");

@@ -12,8 +12,8 @@
 namespace dptrain {
 namespace {
 
-/// Whether a character is invisible: one that the tokenizer's normalization (nmt_nfkc) turns into a space or drops, or
-/// one next to those and of the same kind.
+/// Whether a character is invisible: one that the tokenizer's normalization (nmt_nfkc) turns into a space or drops, and
+/// neighboring code points of the same kinds.
 bool is_blank(uint32_t code) {
   return code <= 0x20 || (code >= 0x7f && code <= 0xa0) || code == 0x1680 || (code >= 0x2000 && code <= 0x200f) ||
          (code >= 0x2028 && code <= 0x202f) || code == 0x205f || code == 0x2581 || code == 0x3000 || code == 0xfeff ||

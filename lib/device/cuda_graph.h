@@ -10,7 +10,8 @@
 namespace dptrain {
 
 /// Captures what `give` gives to `stream`, and to streams that join it by events, as one CUDA graph. The capture mode
-/// is thread-local, so the calls of other threads don't matter. If `give` throws, the capture is ended and discarded.
+/// is thread-local: CUDA doesn't check the calls of other threads. A call of theirs that waits for all of the GPU's
+/// work still spoils the capture; see Device::keep_recording_off. If `give` throws, the capture is ended and discarded.
 std::unique_ptr<RecordedWork> capture_cuda_graph(cudaStream_t stream, const std::function<void()>& give);
 
 /// Lets the calling thread allocate and free memory during a capture, as long as it lives. The memory stays allocated,

@@ -131,8 +131,9 @@ class Device {
 
   /// Keeps other replicas on the same GPU from starting to record while the returned object lives. Use it for work that
   /// may wait for everything the GPU was given, since such a wait spoils a recording: loading kernels, choosing
-  /// algorithms, allocating host memory. Blocks until recordings under way have ended. Null if the device can't record,
-  /// if the calling thread is recording, or if other recordings take too long.
+  /// algorithms, allocating host memory. Blocks until recordings under way have ended. Null if the device isn't a
+  /// GPU, if the calling thread is recording, or if other recordings take longer than 5 s. A GPU whose own work isn't
+  /// recorded returns it, too, since other replicas on the GPU may record.
   virtual std::shared_ptr<void> keep_recording_off() { return nullptr; }
 
   /// State that a higher layer keeps with the device, such as a cache of primitives. The rank thread makes it at first

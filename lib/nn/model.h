@@ -73,6 +73,9 @@ class Model {
     /// Receives the first values of each run, flat and in order. Only one run is in memory at a time.
     std::function<void(const ParameterRun&, const Tensor& weights)> begun;
   };
+  /// Is called instead of `place` if trained weights are kept elsewhere. A run of them has memory here only from
+  /// `bind_weights` to `release_weights`, and gradients as with `hold_gradients_by_runs`. Frozen weights are placed as
+  /// usual.
   void place_by_runs(Device& device, const InitializationOptions& options, DType compute, const WeightRuns& runs);
   /// Makes operators compute with the values of a run, flat, or with copies of them in half precision. Exactly one of
   /// the two is defined.

@@ -36,8 +36,9 @@ bool keeps_probabilities(const Device& device, const AttentionInputs& in, const 
          !cuda::fuses_attention(in.query.dtype(), in.query.shape()[2] / options.heads);
 }
 
-/// Number of products in backward; forward has two. Backward has four if it reads the probabilities, and one more to
-/// compute them again. A GPU computes them and their gradients twice, by queries and by keys.
+/// Number of products in backward; forward has two. Backward has four if it reads the probabilities. Otherwise it
+/// computes them again: one more on a CPU worker, and three more on a GPU, which computes both the probabilities and
+/// their gradients twice, by queries and by keys.
 int backward_products(const Device& device, const AttentionInputs& in, const AttentionOptions& options) {
   if (keeps_probabilities(device, in, options)) return 4;
   return device.kind() == DeviceKind::cpu ? 5 : 7;

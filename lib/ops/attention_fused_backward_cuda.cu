@@ -181,8 +181,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   const int warp = static_cast<int>(threadIdx.y), strip = 16 * warp;
   const ScoreGradients<T, Tile> scores_of(heads, block);
   float* scores = shared.scores + strip * Tile::kScores;
-  // The sums of a warp. Sum number `kSums * warp + i` is over 16 keys: even numbers are gradients of keys, odd numbers
-  // are gradients of values.
+  // The sums of a warp. Sum number `kSums * warp + i` is for 16 keys, added up over the queries: even numbers are
+  // gradients of keys, odd numbers are gradients of values.
   constexpr int kSums = 2 * (Tile::kKeys / 16) / Tile::kWarps;
   MatrixSum sums[kSums][Tile::kWidth / 16];
 #pragma unroll

@@ -3,8 +3,8 @@
 #include "ops/attention_rows.h"
 #include "ops/small_product.h"
 
-// Compiled once for each instruction set, see cmake/DptrainKernels.cmake. Nine tenths of the work are products: 2 of 2
-// * positions^2 * width operations forward, 5 backward.
+// Compiled once for each instruction set, see cmake/DptrainKernels.cmake. Nine tenths of the work are products of
+// 2 * positions^2 * width operations each: 2 of them forward, 5 backward.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {

@@ -7,7 +7,8 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Elements of a thread's part of the samples: 512 KB of f32, for what is read and what is written together.
+/// Elements of one tensor in a thread's part of the samples: 512 KB as f32. What is read and what is written take as
+/// much each.
 constexpr int64_t kElementsOfThread = 131072;
 
 }  // namespace

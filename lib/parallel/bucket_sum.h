@@ -10,7 +10,7 @@ namespace dptrain::parallel {
 
 /// Turns one rank's gradients of a bucket into their sum over all ranks, step after step. Every rank has a BucketSum
 /// for the same bucket and makes the same calls. In a step `start`, `go_on` and `finish` are called in this order;
-/// calls for other buckets may come between them.
+/// `go_on` may be left out, as for the last bucket. Calls for other buckets may come between them.
 class BucketSum {
  public:
   virtual ~BucketSum() = default;

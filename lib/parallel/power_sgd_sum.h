@@ -21,7 +21,8 @@ struct FactoredShape {
 /// residuals as a matrix [O, I], and Q [I, R] the result of the step before:
 ///   P = M Q, summed over the ranks; its columns are made orthonormal
 ///   Q = M^T P, summed over the ranks
-///   every rank's gradients become P Q^T; its residual is the part of its own gradients that P Q^T leaves out.
+///   every rank's gradients become P Q^T; its residual is what P times the rank's own share of Q^T leaves out of its
+///   own gradients and residual.
 /// Weights that are small or have one dimension are summed as they are, along with P.
 class PowerSgdSum final : public BucketSum {
  public:

@@ -18,8 +18,8 @@ class RecordingAgreement {
   explicit RecordingAgreement(Communicator& over_host) : over_host_(over_host) {}
 
   /// Begins a step. `sizes` is set if steps of equal sizes are alike on every rank. Once all ranks have replayed a part
-  /// of such a step, they replay it in all later steps of these sizes without asking each other. Pass nothing if this
-  /// can't be known.
+  /// of such a step, they replay it in later steps of these sizes without asking each other, until a step of new sizes
+  /// comes. Pass nothing if this can't be known.
   void begin_step(std::optional<StepRecorder::Signature> sizes);
   /// How far all ranks go, if this rank would go as far as `own`. Blocks until all ranks have asked, unless the answer
   /// is already known.

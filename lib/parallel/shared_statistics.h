@@ -29,8 +29,9 @@ std::string_view batch_norm_mode_name(BatchNormMode mode);
 /// Shares one replica's batch-norm statistics with other ranks. Used by the rank's thread; every rank makes the same
 /// calls.
 ///
-/// Running statistics are shared during steps, never only when they are read. Training therefore doesn't depend on when
-/// it is evaluated or saved, and a checkpoint holds everything that is needed to continue.
+/// In modes other than `local`, running statistics are shared during steps, never only when they are read. In `local`,
+/// an evaluation copies the first device's to all, which changes nothing that is trained. Training therefore doesn't
+/// depend on when it is evaluated or saved, and a checkpoint holds everything that is needed to continue.
 class SharedStatistics final : public autograd::SumOverDevices {
  public:
   /// `communicator`: of the ranks that hold the same part of the model. In mode `sync`, the replica's training passes

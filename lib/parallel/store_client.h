@@ -64,7 +64,7 @@ class StoreClient {
   /// Reads the optimizer's state into these buffers.
   void read(const std::vector<float*>& states);
 
-  /// The bytes and calls sent to servers.
+  /// The bytes sent to servers; calls aren't counted.
   CommCounts counts() const;
 
  private:

@@ -18,9 +18,10 @@ struct StoreSlice {
   int64_t elements() const { return end - begin; }
 };
 
-/// Deals the keys out to servers, in the order of the keys. Balanced: a key larger than a quarter of a server's share
-/// is cut into one slice per server, at multiples of 16. The other keys follow, largest first, each to the server that
-/// has the least. Round robin: whole keys, to the server with number key modulo servers.
+/// Deals the keys out to servers. The slices are returned in the order of the keys. Balanced: a key larger than a
+/// quarter of a server's share is cut into as many slices as there are servers, at multiples of 16; then all slices,
+/// cut or whole, go largest first, each to the server that has the least. Round robin: whole keys, to the server with
+/// number key modulo servers.
 std::vector<StoreSlice> slice_keys(const std::vector<StoreKey>& keys, int servers, Placement placement);
 
 }  // namespace dptrain::parallel

@@ -13,7 +13,8 @@ namespace dptrain::parallel {
 struct StoreUse {
   std::string type;
   std::string placement;  ///< empty if there is only one place
-  /// Bytes of weights, optimizer state and everything else in the store: per device, or one entry for host memory.
+  /// Bytes of weights, optimizer state and everything else in the store: by device or by server, or
+  /// one entry for host memory.
   std::vector<int64_t> bytes;
   std::optional<ServedStore> served = {};  ///< set if the store is on servers
 };

@@ -61,8 +61,8 @@ class Strategy {
   /// there are several processes, all must call it; rank 0's gets the whole model, the others get what their own
   /// devices hold.
   virtual std::vector<nn::NamedValues> state_dict() = 0;
-  /// Passes the tensors of `state_dict` to `take` one by one, ordered by name. Replicated strategies then never hold
-  /// the whole model on the host at once.
+  /// Passes the tensors of `state_dict` to `take` one by one, ordered by name. Except for pipelines,
+  /// the whole model is never on the host at once.
   virtual void for_each_state(const std::function<void(const nn::NamedValues&)>& take) = 0;
   /// Returns everything that a checkpoint holds. If there are several processes, only rank 0's gets it. The caller has
   /// waited for all steps under way.
@@ -84,7 +84,8 @@ class Strategy {
   virtual const Device& device(int rank) const = 0;
   /// Returns a rank's costs since the last call.
   virtual RankCosts take_costs(int rank) = 0;
-  /// How this process's gradients have so far been added to those of other processes; empty if they haven't been.
+  /// How gradients have so far been added up between this process's devices, and between processes (see CommWays). A
+  /// field is empty if no sum has gone that way.
   virtual CommWays sum_ways() = 0;
   /// The key-value store, if the strategy has one.
   virtual std::optional<StoreUse> store() const { return std::nullopt; }

@@ -48,8 +48,8 @@ class TrainingObserver {
     int64_t samples = 0;
     double seconds = 0;  ///< since the evaluation began
   };
-  /// Called now and then during an evaluation, from a thread that computes, while the trainer's thread waits for that
-  /// one.
+  /// Called now and then during an evaluation, from a thread that computes, while the trainer's thread waits for
+  /// that one; for pipelines from the trainer's thread.
   virtual void on_evaluation(const EvaluationProgress&) {}
   virtual void on_epoch(const EpochMetrics&) {}
   /// The schedule `plateau` has reduced the learning rate to `rate`, after the epoch reported last.
@@ -92,9 +92,10 @@ class Trainer {
   const TrainingPosition& position() const { return position_; }
 
   /// Trains, evaluates and writes. Throws 79 if a loss or a weight is no longer finite, or if devices have different
-  /// weights; the weights of that step aren't kept. If an evaluation fails, its epoch's checkpoint exists, and the
-  /// error names it. Without a directory nothing is written: the processes of a job other than the main one run so. The
-  /// main process writes for all, and only its observer gets losses over all ranks.
+  /// weights; the weights of that step aren't kept. If an evaluation fails otherwise, and a checkpoint of its epoch
+  /// is due, that checkpoint exists, and the error names it. Without a directory nothing is written: the processes of a
+  /// job other than the main one run so. The main process writes for all, and only its observer gets losses over all
+  /// ranks.
   TrainingOutcome run(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop);
   TrainingOutcome run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
     return run(&directory, observer, stop);
