@@ -199,6 +199,7 @@ int compare_with(const CompareFlags& flags) {
       .runs = {}, .differences = plan.differences, .assertions = {}, .faults = flags.faults, .finished = false};
   const auto tell_what_was_measured = [&](const train::Comparison& comparison) {
     report.runs = figures_of(comparison, flags);
+    report.unfinished = comparison.unfinished();
     tell(report, flags);
   };
   train::Comparison comparison(
@@ -224,12 +225,14 @@ int compare_with(const CompareFlags& flags) {
   }
   report.runs = figures_of(comparison, flags);
   report.finished = signal == 0;
+  report.unfinished = comparison.unfinished();
   if (report.finished)
     for (const auto& assertion : assertions) report.assertions.push_back(assertion.check(report.runs));
   tell(report, flags);
   if (signal != 0) {
     const std::string left = report.runs.empty() ? "nothing was measured"
-                                                 : fmt::format("the results so far are in {}", flags.out().string());
+                                                 : fmt::format("the results so far are in {}; --overwrite begins again",
+                                                               flags.out().string());
     throw Error(exit_code_of_signal(signal), fmt::format("stopped by {}; {}", signal_name(signal), left));
   }
   std::vector<std::string> failed;

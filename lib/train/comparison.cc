@@ -122,6 +122,8 @@ int Comparison::run(const WatchTraining& watch, const StopSignal& stop) {
       const int signal =
           with_prefix("run " + plan_.runs[run].name, [&] { return train(run, repetition, watch, stop); });
       if (signal != 0) return signal;
+      ++trained_;
+      last_step_ = 0;
     }
   return 0;
 }
@@ -134,8 +136,11 @@ int Comparison::train(size_t run, size_t repetition, const WatchTraining& watch,
   directory.write_config(planned.config);
   EpochRecorder recorder(watch(planned));
   try {
-    return train_watched(run, planned, directory, recorder, stop);
+    const int signal = train_watched(run, planned, directory, recorder, stop);
+    last_step_ = recorder.step();
+    return signal;
   } catch (const Error& error) {
+    last_step_ = recorder.step();
     write_fault(planned, directory, recorder, error);
     throw;
   }
@@ -190,6 +195,20 @@ int Comparison::train_watched(size_t run, const PlannedTraining& planned, RunDir
   environment.processes = {process_record(experiment, data)};
   directory.write_summary(summary_json(experiment, outcome, code, environment, planned.config));
   return outcome.signal;
+}
+
+std::vector<std::string> Comparison::unfinished() const {
+  std::vector<std::string> sentences;
+  const size_t runs = plan_.runs.size(), repetitions = plan_.runs.front().trainings.size();
+  for (size_t training = trained_; training < runs * repetitions; ++training) {
+    const PlannedRun& run = plan_.runs[training % runs];
+    const uint64_t seed = run.trainings[training / runs].experiment.seed;
+    const std::string name = repetitions > 1 ? fmt::format("{} with seed {}", run.name, seed) : run.name;
+    sentences.push_back(training == trained_ && last_step_ > 0
+                            ? fmt::format("{} was stopped in step {}", name, last_step_)
+                            : name + " was not trained");
+  }
+  return sentences;
 }
 
 std::vector<RunFigures> Comparison::figures() const {

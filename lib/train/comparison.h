@@ -57,6 +57,8 @@ class Comparison {
 
   /// Figures in the order of the plan, without runs that have no whole epoch yet.
   std::vector<RunFigures> figures() const;
+  /// What was not trained to its end: "ddp was stopped in step 592", "fsdp was not trained". Empty once all runs are.
+  std::vector<std::string> unfinished() const;
 
  private:
   void hold_stale_runs();
@@ -72,6 +74,8 @@ class Comparison {
   std::vector<std::vector<std::unique_ptr<RunDirectory>>> directories_;  ///< by run and repetition
   std::vector<std::unique_ptr<RunDirectory>> stale_;                     ///< that only an earlier comparison had
   std::vector<RunFigures> figures_;                                      ///< by run
+  size_t trained_ = 0;     ///< trainings that have ended as planned, in the order of `run`
+  int64_t last_step_ = 0;  ///< that the one after these has reached
   /// Files of the weights to begin from, by the path that the user named.
   std::map<std::filesystem::path, std::filesystem::path> weights_;
 };

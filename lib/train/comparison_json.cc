@@ -96,6 +96,7 @@ std::string ComparisonReport::json() const {
   for (const DifferingKey& key : differences) differing[key.key] = key.values;
   const ordered_json document = {{"schema", 1},
                                  {"finished", finished},
+                                 {"unfinished", unfinished},
                                  {"target", value_or_null(runs.front().target)},
                                  {"runs", all},
                                  {"accuracy_gap", value_or_null(accuracy_gap(runs))},

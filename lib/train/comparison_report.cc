@@ -202,7 +202,8 @@ std::vector<std::string> ComparisonReport::sentences() const {
     if (const auto why = advice(runs.front(), run)) sentences.push_back(*why + ".");
   }
   for (const AssertionOutcome& outcome : assertions) sentences.push_back(outcome.sentence);
-  if (!finished) sentences.emplace_back("Some training runs were not made: the figures are from the others.");
+  if (!unfinished.empty())
+    sentences.push_back(fmt::format("The comparison is not complete: {}.", fmt::join(unfinished, ", ")));
   return sentences;
 }
 

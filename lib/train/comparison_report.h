@@ -17,6 +17,7 @@ struct ComparisonReport {
   std::vector<AssertionOutcome> assertions;
   std::vector<parallel::InjectedFault> faults = {};  ///< suffered by every run that has their rank
   bool finished = true;                              ///< false if a signal or a failure ended it early
+  std::vector<std::string> unfinished = {};          ///< what was not trained to its end, see Comparison::unfinished
 
   /// A table and sentences, in lines of at most `width` characters.
   std::string text(int width) const;

@@ -102,6 +102,8 @@ TEST(ComparisonReport, OfATargetHasTheSecondsToIt) {
 TEST(ComparisonReport, JsonFitsItsSchema) {
   ComparisonReport stopped = report_of(1);
   stopped.finished = false;
+  stopped.unfinished = {"ddp was stopped in step 3"};
+  EXPECT_NE(stopped.markdown().find("The comparison is not complete: ddp was stopped in step 3."), std::string::npos);
   stopped.runs[0].trainings[0].accuracy = std::nullopt;
   for (const ComparisonReport& report : {report_of(1), report_of(3), stopped}) {
     const auto document = nlohmann::json::parse(report.json());
