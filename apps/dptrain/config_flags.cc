@@ -7,9 +7,11 @@
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/installation.h"
+#include "base/lower_case.h"
 #include "base/nearest_name.h"
 #include "config/config_document.h"
 #include "output.h"
@@ -33,20 +35,22 @@ fs::path found_config(const std::string& name) {
   return {};
 }
 
-/// A suggestion of names that the user may have meant, by a typing mistake or by the beginning of a name: "did you mean
-/// 'a'?".
+/// A suggestion of names that the user may have meant: up to six names that begin with `name`, those for CPU workers
+/// first, or else the name nearest to it: "did you mean 'a', 'b'?". "" if there is none.
 std::string config_suggestion(const std::string& name, const std::vector<std::string>& known) {
   constexpr size_t kMost = 6;
-  if (const std::string near = nearest_name(name, known); !near.empty()) return fmt::format("did you mean '{}'?", near);
+  const std::string typed = lower_case(name);
   std::vector<std::string> longer;
   for (const std::string& one : known)
-    if (!name.empty() && one.starts_with(name)) longer.push_back(fmt::format("'{}'", one));
-  std::ranges::sort(longer);
+    if (!typed.empty() && lower_case(one).starts_with(typed)) longer.push_back(one);
+  std::ranges::sort(longer, {},
+                    [](const std::string& one) { return std::pair(one.find("gpu") != std::string::npos, one); });
   const auto again = std::ranges::unique(longer);
   longer.erase(again.begin(), again.end());
-  if (longer.empty()) return "";
   if (longer.size() > kMost) longer.resize(kMost);
-  return fmt::format("did you mean {}?", fmt::join(longer, ", "));
+  if (!longer.empty()) return fmt::format("did you mean '{}'?", fmt::join(longer, "', '"));
+  const std::string near = nearest_name(name, known);
+  return near.empty() ? "" : fmt::format("did you mean '{}'?", near);
 }
 
 /// Throws 66 with the names that may have been meant, or with the places that were searched.

@@ -6,6 +6,7 @@
 #include <array>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "comm/job.h"
 #include "comm/join_marks.h"
 #include "commands.h"
+#include "config_flags.h"
 #include "help_format.h"
 #include "host_heap.h"
 #include "openmp_restart.h"
@@ -111,6 +113,33 @@ std::string key_advice(const CLI::App& command, const std::vector<std::string>& 
   return fmt::format("write --set {}={}", key, value);
 }
 
+/// Advice for a value of --set that the shell has split at its spaces, `--set split=[3, 1]`; "" for other arguments.
+std::string quoting_advice(const CLI::App& command, const std::vector<std::string>& unknown) {
+  const CLI::Option* sets = command.get_option_no_throw("--set");
+  const bool has_end =
+      std::ranges::any_of(unknown, [](const std::string& word) { return word.ends_with('}') || word.ends_with(']'); });
+  if (sets == nullptr || !has_end) return "";
+  const auto brackets = [](const std::string& text, std::string_view kinds) {
+    return std::ranges::count_if(text, [&](char c) { return kinds.find(c) != std::string_view::npos; });
+  };
+  for (const std::string& set : sets->results())
+    if (set.ends_with('=') || brackets(set, "{[") > brackets(set, "}]"))
+      return fmt::format("put the value of --set in quotes: --set '{}...'", set.substr(0, set.find('=') + 1));
+  return "";
+}
+
+/// The message for a positional argument that is missing; "" if CLI11's message is about something else.
+std::string missing_positional(const CLI::App& command, const std::string& said) {
+  constexpr std::string_view kMissing = " is required", kExample = "Example: ";
+  if (!said.ends_with(kMissing)) return "";
+  const CLI::Option* missing = command.get_option_no_throw(said.substr(0, said.size() - kMissing.size()));
+  const std::string footer = command.get_footer();
+  if (missing == nullptr || !missing->get_positional() || !footer.starts_with(kExample)) return "";
+  return fmt::format("{}: expected {}{}, got nothing; write for instance {}", command.get_name(),
+                     missing->get_type_name(), missing->get_expected_max() > 1 ? " ..." : "",
+                     footer.substr(kExample.size()));
+}
+
 bool is_command(const std::string& word) {
   return std::ranges::any_of(kCommands, [&](const Command& command) { return word == command.name; });
 }
@@ -163,7 +192,10 @@ std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error)
            "--help";
   const auto [name, command] = named_command(program);
   const std::vector<std::string> unknown = command->remaining();
-  if (unknown.empty()) return fmt::format("{}; see {} --help", usage_words(error.what()), name);
+  if (unknown.empty()) {
+    const std::string missing = missing_positional(*command, error.what());
+    return missing.empty() ? fmt::format("{}; see {} --help", usage_words(error.what()), name) : missing;
+  }
   if (is_command(unknown[0])) return fmt::format("the command goes first: dptrain {} ...", unknown[0]);
   std::vector<std::string> commands;
   for (const CLI::App* inner : command->get_subcommands({})) commands.push_back(inner->get_name());
@@ -174,10 +206,12 @@ std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error)
     for (const std::string& flag : option->get_lnames()) known.push_back("--" + flag);
   const std::string near = nearest_name(unknown[0], known);
   const bool takes_config = std::ranges::find(known, "--config") != known.end();
-  std::string advice = takes_config ? config_advice(unknown[0]) : "";
+  std::string advice = quoting_advice(*command, unknown);
+  if (advice.empty() && takes_config) advice = config_advice(unknown[0]);
   if (advice.empty() && takes_config && near.empty()) advice = key_advice(*command, unknown);
   if (advice.empty())
-    advice = near.empty() ? fmt::format("{} --help shows them", name) : fmt::format("did you mean '{}'?", near);
+    advice =
+        near.empty() ? fmt::format("{} --help shows its arguments", name) : fmt::format("did you mean '{}'?", near);
   return fmt::format("'{}' is not an argument of {}; {}", unknown[0], name, advice);
 }
 

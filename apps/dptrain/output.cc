@@ -26,7 +26,7 @@ void prepare_standard_streams() {
 
 void write_output(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
-  throw Error(ExitCode::io, "standard output: could not write; is the disk full or the reader gone?");
+  throw Error(ExitCode::io, kUnwritten);
 }
 
 void write_message(const std::string& text) noexcept {
@@ -44,8 +44,6 @@ int terminal_width(int stream, int otherwise) {
   return ::ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }
 
-void tell_of_damage(const std::string& damage) {
-  write_message(fmt::format("dptrain: warning: {}; looking for an older one\n", damage));
-}
+void tell_of_damage(const std::string& damage) { write_message(fmt::format("dptrain: warning: {}\n", damage)); }
 
 }  // namespace dptrain::app

@@ -10,6 +10,9 @@ namespace dptrain::app {
 /// reads any more.
 void prepare_standard_streams();
 
+/// The sentence of an error in writing to stdout.
+inline constexpr const char* kUnwritten = "standard output: could not write; is the disk full or the reader gone?";
+
 /// Writes `text` to stdout and flushes it. Throws 74 if writing fails.
 void write_output(const std::string& text);
 
@@ -23,7 +26,7 @@ inline constexpr int kAnyWidth = std::numeric_limits<int>::max();
 /// stderr; `otherwise` if there is no terminal.
 int terminal_width(int stream, int otherwise = 80);
 
-/// Warns that a damaged checkpoint is skipped.
+/// Prints a warning with this sentence about a damaged checkpoint.
 void tell_of_damage(const std::string& damage);
 
 }  // namespace dptrain::app

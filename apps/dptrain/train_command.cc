@@ -68,7 +68,8 @@ class TrainRun {
   int train(train::Trainer& trainer);
   bool is_resumed_in_vain(const train::Trainer& trainer);
   void begin_directory(const train::Trainer& trainer);
-  int end(const train::TrainingOutcome& outcome);
+  /// `is_over` says that no steps are left to train.
+  int end(const train::TrainingOutcome& outcome, bool is_over);
 
   const TrainFlags& flags_;
   JobSession& job_;
@@ -189,7 +190,8 @@ int TrainRun::train(train::Trainer& trainer) {
   if (resume_) resumed = {.path = resume_->folder, .step = trainer.position().step};
   job_.begin_training(experiment(), out_, resumed);
   ProgressRecorder recorder(*display_, job_.progress());
-  return end(trainer.run(directory_ ? &*directory_ : nullptr, recorder, stop_));
+  const train::TrainingOutcome outcome = trainer.run(directory_ ? &*directory_ : nullptr, recorder, stop_);
+  return end(outcome, trainer.finished());
 }
 
 std::string TrainRun::hash_of_read_weights() {
@@ -227,8 +229,12 @@ void TrainRun::begin_directory(const train::Trainer& trainer) {
     for (const std::string& damage :
          directory_->go_back_to(position.epochs + (position.reported ? 1 : 0), position.step))
       display_->on_warning(damage);
-    for (const fs::path& later : train::put_aside_after(directory_->checkpoints(), position.step))
-      write_message(fmt::format("{}: moved aside, as it is of a later step than {}\n", later.string(), position.step));
+    for (const fs::path& aside : train::put_aside_after(directory_->checkpoints(), position.step)) {
+      const std::string name = aside.filename().string();
+      const fs::path later = aside.parent_path() / name.substr(0, name.find('.'));
+      display_->on_warning(
+          fmt::format("{} is of a later step than {}; renamed to {}", later.string(), position.step, name));
+    }
   } else {
     directory_->remove_earlier_run();
   }
@@ -237,7 +243,7 @@ void TrainRun::begin_directory(const train::Trainer& trainer) {
   if (resume_) display_->on_resume(*resume_, experiment(), changes, trainer.finished());
 }
 
-int TrainRun::end(const train::TrainingOutcome& outcome) {
+int TrainRun::end(const train::TrainingOutcome& outcome, bool is_over) {
   // A run ends with an error even after its last step if its last row couldn't be shown. In a job the main process
   // decides how it ends.
   const bool unwritten = stop_.load() == SIGPIPE;
@@ -246,10 +252,8 @@ int TrainRun::end(const train::TrainingOutcome& outcome) {
                                          : static_cast<int>(exit_code_of_signal(outcome.signal));
   std::string sentence;
   if (unwritten)
-    sentence = fmt::format(
-        "standard output: could not write, is the disk full or the reader gone? Stopped after step {}; "
-        "the weights are in {}",
-        outcome.steps, outcome.weights.string());
+    sentence = fmt::format("{} Stopped after step {}; the weights are in {}{}", kUnwritten, outcome.steps,
+                           outcome.weights.string(), is_over ? "" : ", --resume goes on from them");
   else if (outcome.signal != 0)
     sentence = fmt::format("stopped by {} after step {}; the weights are in {}, --resume goes on from them",
                            signal_name(outcome.signal), outcome.steps, outcome.weights.string());

@@ -12,7 +12,10 @@ struct Wording {
 };
 
 constexpr std::array kWordings = {
-    Wording{"(.+): Value (.*) not in range (.+) to (.+)", "$1: expected a number from $3 to $4, got '$2'"},
+    // CLI11 writes fractions with six digits, and zeros at their end are left out.
+    Wording{"(.+): Value (.*) not in range (-?[0-9]+(?:\\.[0-9]*[1-9])?)(?:\\.?0+)? to "
+            "(-?[0-9]+(?:\\.[0-9]*[1-9])?)(?:\\.?0+)?",
+            "$1: expected a number from $3 to $4, got '$2'"},
     Wording{"(.+): (.*) not in \\{(.+)\\}", "$1: expected one of $3, got '$2'"},
     Wording{"(.+): At Most 1 required but received ([0-9]+)", "$1: expected once, got it $2 times"},
     Wording{"(.+): 1 required (.+) missing", "$1: expected $2, got nothing"},

@@ -51,31 +51,35 @@ LinkSpeed LinkSpec::between(const DeviceId& a, const DeviceId& b) const {
   return found == pairs.end() ? all : found->second;
 }
 
+LinkSpec read_link_speeds(ConfigReader& options, const std::vector<DeviceId>* devices) {
+  LinkSpec links;
+  links.all = read_speed(options, {});
+  options.section(
+      "pairs",
+      [&](ConfigReader& pairs) {
+        for (const std::string& key : pairs.written_keys()) {
+          const bool may_name = devices != nullptr && !pairs.describing();
+          const auto pair = may_name ? pair_of(pairs, key, *devices) : std::nullopt;
+          if (pair && links.pairs.contains(*pair))
+            pairs.mistake(key, "expected each link once", "the same two devices again", "leave out one of them");
+          pairs.section(
+              key,
+              [&](ConfigReader& speed) {
+                const LinkSpeed read = read_speed(speed, links.all);
+                if (pair) links.pairs[*pair] = read;
+              },
+              "the link between two devices, 'cpu:0-cpu:1'; what is left out is as for all links");
+        }
+      },
+      "links that differ from the others", "{'cpu:0-cpu:1': {gbps: 10}}");
+  return links;
+}
+
 std::optional<LinkSpec> read_links(ConfigReader& config, const std::vector<DeviceId>& devices) {
   LinkSpec links;
   const bool written = config.has("links");
   config.section(
-      "links",
-      [&](ConfigReader& options) {
-        links.all = read_speed(options, {});
-        options.section(
-            "pairs",
-            [&](ConfigReader& pairs) {
-              for (const std::string& key : pairs.written_keys()) {
-                const auto pair = pairs.describing() ? std::nullopt : pair_of(pairs, key, devices);
-                if (pair && links.pairs.contains(*pair))
-                  pairs.mistake(key, "expected each link once", "the same two devices again", "leave out one of them");
-                pairs.section(
-                    key,
-                    [&](ConfigReader& speed) {
-                      const LinkSpeed read = read_speed(speed, links.all);
-                      if (pair) links.pairs[*pair] = read;
-                    },
-                    "the link between two devices, 'cpu:0-cpu:1'; what is left out is as for all links");
-              }
-            },
-            "links that differ from the others");
-      },
+      "links", [&](ConfigReader& options) { links = read_link_speeds(options, &devices); },
       "simulated links between the devices, to rehearse another machine");
   return written ? std::optional(links) : std::nullopt;
 }

@@ -33,6 +33,10 @@ struct LinkSpec {
   LinkSpeed between(const DeviceId& a, const DeviceId& b) const;
 };
 
+/// Reads the keys latency_us, gbps and pairs, which are the options of `links`. The names of the pairs are compared
+/// with `devices`; with null they may be anything, and no pair is returned.
+LinkSpec read_link_speeds(ConfigReader& options, const std::vector<DeviceId>* devices);
+
 /// Reads the key `links`: {latency_us, gbps, pairs: {'cpu:0-cpu:1': {latency_us, gbps}}}. Returns nothing if the key is
 /// missing. A pair with a device that isn't in `devices` is a mistake; with empty `devices` every pair is one.
 std::optional<LinkSpec> read_links(ConfigReader& config, const std::vector<DeviceId>& devices);

@@ -102,11 +102,14 @@ class ConfigReader {
   /// required. If the mapping has no `name:`, its one key that is a name chooses: `init: {normal: 0.01}`.
   std::string named(std::string_view key, std::span<const ConfigChoice> choices, std::optional<std::string> otherwise,
                     std::string_view help = {});
-  /// Reads the mapping under `key`. If it is missing, `read` gets an empty one.
-  void section(std::string_view key, const std::function<void(ConfigReader&)>& read, std::string_view help = {});
+  /// Reads the mapping under `key`. If it is missing, `read` gets an empty one. `example` is a value for advice; by
+  /// default a mapping with the first key that `read` asks for.
+  void section(std::string_view key, const std::function<void(ConfigReader&)>& read, std::string_view help = {},
+               std::string_view example = {});
   /// Reads the list of mappings under `key`: calls `read` for each, in order. A missing list counts as empty. Returns
-  /// how many there are.
-  size_t sections(std::string_view key, const std::function<void(ConfigReader&)>& read, std::string_view help = {});
+  /// how many there are. `example` is a list for advice.
+  size_t sections(std::string_view key, const std::function<void(ConfigReader&)>& read, std::string_view help = {},
+                  std::string_view example = {});
   /// Reads a list of names, each alone or in front of its options: `[relu, conv: {kernel: 5}]`. The list may be empty
   /// only if the rule allows it. Calls the `read_options` of each item's row, in order.
   void named_list(std::string_view key, std::span<const ConfigChoice> choices, const NamedListRule& rule);
@@ -170,8 +173,12 @@ class ConfigReader {
   /// A name to suggest for options without a name: the default or the first name if it takes these options, else the
   /// first name that takes them.
   std::string name_of_options(const ReadKey& record, std::span<const ConfigChoice> choices, const ConfigNode& written);
+  /// The keys that `choice` reads, a choice of the key of `record`.
+  std::vector<std::string> option_keys(const ReadKey& record, const ConfigChoice& choice);
   /// Notes that item number `index` of a named list is neither a name alone nor a name in front of its options.
-  void misread_item(const ReadKey& record, size_t index, const ConfigNode& item);
+  void misread_item(const ReadKey& record, std::span<const ConfigChoice> choices, size_t index, const ConfigNode& item);
+  /// Advice for an item that has a misspelled name beside the right one: linaer in {linear: 128, linaer: 64}. Else "".
+  std::string misspelled_name(const ReadKey& record, std::span<const ConfigChoice> choices, const ConfigNode& item);
   /// The options `written` behind a name of a named list, with a shorthand expanded. Notes a mistake and returns null
   /// if they are neither options nor a shorthand.
   const ConfigNode* options_of(const ConfigChoice& choice, const ConfigNode& written, ReadMapping& mapping);

@@ -46,15 +46,21 @@ ReadMapping& ConfigReader::stand_in(std::string_view key) {
   return mapping;
 }
 
+std::vector<std::string> ConfigReader::option_keys(const ReadKey& record, const ConfigChoice& choice) {
+  ReadMapping& mapping = stand_in(record.key);
+  ConfigReader options(pass_, mapping);
+  if (choice.read_options) choice.read_options(options);
+  std::vector<std::string> keys;
+  for (const ReadKey& read : mapping.keys) keys.push_back(read.key);
+  return keys;
+}
+
 std::string ConfigReader::name_of_options(const ReadKey& record, std::span<const ConfigChoice> choices,
                                           const ConfigNode& written) {
   const auto takes = [&](const ConfigChoice& choice) {
-    ReadMapping& mapping = stand_in(record.key);
-    ConfigReader options(pass_, mapping);
-    if (choice.read_options) choice.read_options(options);
-    return std::ranges::all_of(written.map, [&](const auto& entry) {
-      return std::ranges::find(mapping.keys, entry.first, &ReadKey::key) != mapping.keys.end();
-    });
+    const std::vector<std::string> keys = option_keys(record, choice);
+    return std::ranges::all_of(written.map,
+                               [&](const auto& entry) { return std::ranges::find(keys, entry.first) != keys.end(); });
   };
   const auto* by_default = std::get_if<std::string>(&record.shape.otherwise);
   const std::string usual = by_default != nullptr ? *by_default : choices.front().name;
@@ -129,24 +135,24 @@ std::string ConfigReader::named(std::string_view key, std::span<const ConfigChoi
   return choice->name;
 }
 
-void ConfigReader::section(std::string_view key, const std::function<void(ConfigReader&)>& read,
-                           std::string_view help) {
-  ReadKey& record = ask(key, {.kind = KeyKind::section, .help = std::string(help)});
+void ConfigReader::section(std::string_view key, const std::function<void(ConfigReader&)>& read, std::string_view help,
+                           std::string_view example) {
+  ReadKey& record = ask(key, {.kind = KeyKind::section, .help = std::string(help), .example = std::string(example)});
   const bool is_wrong = record.written != nullptr && record.written->kind != ConfigNode::Kind::map;
   ReadMapping& mapping = is_wrong ? stand_in(key) : inner(record, 0, record.written);
   ConfigReader inside(pass_, mapping);
   read(inside);
   if (!is_wrong) return;
-  if (!mapping.keys.empty()) {
+  if (example.empty() && !mapping.keys.empty()) {
     const ReadKey& first = mapping.keys.front();
-    record.shape.example = fmt::format("{{{}: {}}}", first.key, example(first.shape, *record.written));
+    record.shape.example = fmt::format("{{{}: {}}}", first.key, dptrain::example(first.shape, *record.written));
   }
   misread(record, *record.written, mapping_.dotted(key));
 }
 
 size_t ConfigReader::sections(std::string_view key, const std::function<void(ConfigReader&)>& read,
-                              std::string_view help) {
-  ReadKey& record = ask(key, {.kind = KeyKind::sections, .help = std::string(help)});
+                              std::string_view help, std::string_view example) {
+  ReadKey& record = ask(key, {.kind = KeyKind::sections, .help = std::string(help), .example = std::string(example)});
   if (pass_.describing) {
     ConfigReader inside(pass_, inner(record, 0, nullptr));
     read(inside);

@@ -57,10 +57,27 @@ std::string meant_item(const ConfigNode& item, const KeyShape& shape) {
 
 }  // namespace
 
-void ConfigReader::misread_item(const ReadKey& record, size_t index, const ConfigNode& item) {
+std::string ConfigReader::misspelled_name(const ReadKey& record, std::span<const ConfigChoice> choices,
+                                          const ConfigNode& item) {
+  const auto choice = std::ranges::find_if(choices, [&](const auto& of) { return item.find(of.name) != nullptr; });
+  if (choice == choices.end()) return {};
+  const std::vector<std::string> options = option_keys(record, *choice);
+  for (const auto& [key, value] : item.map) {
+    if (key == choice->name || is_one_of(options, key)) continue;
+    if (const std::string near = nearest_name(key, record.shape.names); !near.empty() && near != key)
+      return fmt::format("did you mean '{}' instead of '{}'?", near, key);
+  }
+  return {};
+}
+
+void ConfigReader::misread_item(const ReadKey& record, std::span<const ConfigChoice> choices, size_t index,
+                                const ConfigNode& item) {
   const auto& names = record.shape.names;
   const std::string where = place(item.origin, fmt::format("{}[{}]", mapping_.dotted(record.key), index));
-  if (const std::string meant = meant_item(item, record.shape); !meant.empty())
+  if (const std::string advice = misspelled_name(record, choices, item); !advice.empty())
+    pass_.note(mapping_, item.origin,
+               {where, "expected a name, alone or followed by its options", got_words(item), advice});
+  else if (const std::string meant = meant_item(item, record.shape); !meant.empty())
     pass_.note(mapping_, item.origin,
                {where, "expected a name, alone or followed by its options", got_words(item), "write " + meant});
   else if (const std::string name = chosen_item(item).name; !name.empty())
@@ -132,7 +149,7 @@ void ConfigReader::named_list(std::string_view key, std::span<const ConfigChoice
     ReadMapping& mapping = inner(record, i, nullptr);
     if (choice == choices.end()) {
       mapping.muted = true;
-      misread_item(record, i, items[i]);
+      misread_item(record, choices, i, items[i]);
       continue;
     }
     mapping.path = fmt::format("{}[{}].{}", mapping_.dotted(key), i, choice->name);

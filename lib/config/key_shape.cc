@@ -40,6 +40,16 @@ std::string number_words(const NumberRule& rule) {
   return words;
 }
 
+/// An argument of a command, in quotes if a shell would change it.
+std::string shell_word(const std::string& text) {
+  if (text.find_first_of(" []{}()<>*?$&|;#~\"'`\\!") == std::string::npos) return text;
+  if (text.find('\'') == std::string::npos) return "'" + text + "'";
+  if (text.find_first_of("\"$`\\!") == std::string::npos) return '"' + text + '"';
+  std::string quoted;
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return "'" + quoted + "'";
+}
+
 std::string yaml_item(int64_t value) { return fmt::format("{}", value); }
 std::string yaml_item(double value) { return yaml_number(value); }
 std::string yaml_item(bool value) { return value ? "true" : "false"; }
@@ -95,8 +105,8 @@ std::string example(const KeyShape& shape, const ConfigNode& node) {
     case KeyKind::texts:
       return has_default && yaml_value(shape.otherwise) != "[]" ? yaml_value(shape.otherwise) : "[a, b]";
     case KeyKind::section:
+    case KeyKind::sections:
     case KeyKind::named_list: return shape.example;
-    case KeyKind::sections: return "[{key: value}]";
     case KeyKind::text:
     case KeyKind::path: break;
   }
@@ -195,12 +205,16 @@ std::string advice(const KeyShape& shape, const ConfigNode& node, const ConfigOr
     if (const auto near = nearest_name(node.scalar, names); !near.empty())
       return fmt::format("did you mean '{}'?", near);
   }
-  const std::string value = example(shape, node);
+  const std::string shown = example(shape, node);
+  const std::string value = shown.empty() ? fmt::format("<{}>", expected_words(shape)) : shown;
   const bool only_quoted = node.quoted && value == node.scalar;
   // A number out of range is replaced by another number in its place. For any other item the whole list is shown.
   const bool is_number = (shape.kind == KeyKind::integers || shape.kind == KeyKind::numbers) && !value.starts_with('[');
   const std::string named = dotted.ends_with(']') && !is_number ? dotted.substr(0, dotted.rfind('[')) : dotted;
-  return (only_quoted ? "leave out the quotes: write " : "write for instance ") + assignment(origin, named, value);
+  const char* const lead = only_quoted     ? "leave out the quotes: write "
+                           : shown.empty() ? "write "
+                                           : "write for instance ";
+  return lead + assignment(origin, named, value);
 }
 
 std::string assignment(const ConfigOrigin& origin, const std::string& dotted, std::string_view value) {
@@ -208,7 +222,7 @@ std::string assignment(const ConfigOrigin& origin, const std::string& dotted, st
   // An element of a list may have been set together with the list, and must then be corrected there.
   const bool is_in_element = dotted.find('[') != std::string::npos;
   if (origin.line == 0 && origin.source.starts_with("--set") && !is_in_element)
-    return fmt::format("{} {}={}", origin.source, dotted, value);
+    return fmt::format("{} {}", origin.source, shell_word(fmt::format("{}={}", dotted, value)));
   return fmt::format("{}: {}", dotted.substr(dotted.rfind('.') + 1), value);
 }
 

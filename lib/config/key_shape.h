@@ -43,7 +43,7 @@ struct KeyShape {
   std::vector<std::string> names_help = {};  ///< for named and named_list
   std::vector<std::string> shorthands = {};  ///< for named_list, one per name
   std::string definition = {};               ///< for named_list
-  std::string example = "{key: value}";      ///< for section and named_list: a value that may be written
+  std::string example = {};                  ///< for section, sections and named_list: a value that may be written
   std::vector<std::string> words = {};       ///< words that may be written instead of such a value: auto
 };
 
@@ -57,7 +57,7 @@ std::optional<bool> boolean_in(const ConfigNode& node);
 std::optional<std::string> text_in(const ConfigNode& node);
 
 /// A value that may be written, as YAML. It is near the written one if that only has a wrong form or is just out of
-/// range.
+/// range. "" for mappings of which no example is known.
 std::string example(const KeyShape& shape, const ConfigNode& node);
 
 /// The allowed value nearest to `wish`, for a reader that goes on after a mistake.
@@ -73,7 +73,8 @@ std::string got_words(const ConfigNode& node);
 /// Advice for a node that isn't what was expected: "did you mean 'ddp'?", "write for instance epochs: 10".
 std::string advice(const KeyShape& shape, const ConfigNode& node, const ConfigOrigin& origin,
                    const std::string& dotted);
-/// How a user would write the value: "epochs: 10", or "--set strategy.bucket_mb=25" in an override.
+/// How a user would write the value: "epochs: 10", or "--set strategy.bucket_mb=25" in an override. An override is in
+/// quotes if a shell needs them: "--set 'links={gbps: 10}'".
 std::string assignment(const ConfigOrigin& origin, const std::string& dotted, std::string_view value);
 
 }  // namespace dptrain

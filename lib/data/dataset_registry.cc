@@ -36,6 +36,15 @@ constexpr std::array kDatasets = {
 constexpr std::array<std::string_view, 8> kPlacesAndCounts = {"dir",        "test_folder", "files",        "limit",
                                                               "test_limit", "samples",     "test_samples", "partition"};
 
+/// The keys under which a data set's files may be written.
+constexpr std::array<std::string_view, 2> kPlaces = {"dir", "files"};
+
+/// The beginning of a message about the files of a data set: the key that names them, if one was written.
+std::string where_files_are(const ConfigReader& options) {
+  const auto key = std::ranges::find_if(kPlaces, [&](std::string_view place) { return options.has(place); });
+  return key != kPlaces.end() ? options.where(*key) : std::string();
+}
+
 bool is_place_or_count(const ResolvedOptions::value_type& option) {
   return std::ranges::find(kPlacesAndCounts, option.first) != kPlacesAndCounts.end();
 }
@@ -44,18 +53,24 @@ bool is_place_or_count(const ResolvedOptions::value_type& option) {
 
 DatasetSpec read_dataset(ConfigReader& config, const DatasetRequest& request) {
   DatasetSpec spec;
+  std::string files;
   std::vector<ConfigChoice> choices;
   for (const DatasetRow& row : kDatasets)
-    choices.push_back({row.name, row.help, [&](ConfigReader& options) { spec = row.read(options, request); }});
+    choices.push_back({row.name, row.help, [&](ConfigReader& options) {
+                         spec = row.read(options, request);
+                         files = where_files_are(options);
+                       }});
   spec.name = config.named("dataset", choices, std::nullopt, "what to train on");
   if (!config.describing()) spec.options = config.resolved_options("dataset");
   std::erase_if(spec.options, is_place_or_count);
-  // An error about a missing or bad file also names the line of the configuration that asked for the file.
-  spec.open = [open = spec.open, where = config.where("dataset")] {
+  // An error about a missing or bad file also names the line of the configuration, or the override, that asked for the
+  // file.
+  spec.open = [open = spec.open, files, dataset = config.where("dataset")] {
     try {
       return open();
     } catch (const Error& error) {
-      throw Error(error.code(), where + ": " + error.what());
+      const bool is_about_files = error.code() == ExitCode::missing_file || error.code() == ExitCode::bad_data;
+      throw Error(error.code(), (is_about_files && !files.empty() ? files : dataset) + ": " + error.what());
     }
   };
   return spec;

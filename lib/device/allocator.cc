@@ -26,7 +26,7 @@ class Claim {
   int64_t bytes_;
 };
 
-const char* advice_for(MemoryPurpose purpose) {
+std::string advice_for(MemoryPurpose purpose) {
   const bool is_of_model =
       purpose == MemoryPurpose::weights || purpose == MemoryPurpose::gradients || purpose == MemoryPurpose::optimizer;
   return is_of_model ? "use a smaller model or a strategy that splits it"
@@ -47,13 +47,14 @@ CachingAllocator::Block CachingAllocator::allocate(int64_t bytes, MemoryPurpose 
   const int64_t alignment = source_.alignment();
   const int64_t wanted = std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
   const std::lock_guard lock(mutex_);
-  const auto refuse = [&](const std::string& expected) {
+  const auto refuse = [&](const std::string& expected, const char* first_advice = "") {
     throw Error(ExitCode::device,
-                Mistake{.where = name_, .expected = expected, .got = "", .advice = advice_for(purpose)});
+                Mistake{.where = name_, .expected = expected, .got = "", .advice = first_advice + advice_for(purpose)});
   };
   if (limit_bytes_ > 0 && total_in_use_ + wanted > limit_bytes_)
-    refuse(fmt::format("wanted {} bytes for {} with {} bytes in use and a limit of {}", wanted,
-                       memory_purpose_name(purpose), total_in_use_, limit_bytes_));
+    refuse(fmt::format("wanted {} bytes for {} with {} bytes in use and a limit of {} bytes (memory_limit)", wanted,
+                       memory_purpose_name(purpose), total_in_use_, limit_bytes_),
+           "raise it, or ");
   const auto out_of_memory = [&] {
     const auto claimable = source_.claimable_bytes();
     refuse(fmt::format("out of memory: wanted {} bytes for {} with {} bytes in use{}", wanted,

@@ -85,7 +85,8 @@ std::vector<ParameterGroup> read_parameter_groups(ConfigReader& config) {
     groups.push_back(std::move(group));
   };
   config.sections("parameter_groups", read,
-                  "parameters that are updated differently from the rest; a later group overrides earlier ones");
+                  "parameters that are updated differently from the rest; a later group overrides earlier ones",
+                  "[{dimensions: 1, weight_decay_factor: 0}]");
   return groups;
 }
 

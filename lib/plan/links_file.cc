@@ -30,24 +30,26 @@ HostLinks read_hosts(ConfigReader& reader) {
 LinksFile read_links_file(const std::filesystem::path& path) {
   ConfigNode root = load_config(path, "hosts: {devices: 8, gbps: 400}");
   LinksFile file;
-  if (const ConfigNode* hosts = root.find("hosts")) {
-    ConfigNode own{.kind = ConfigNode::Kind::map, .origin = root.origin};
-    own.map.emplace_back("hosts", *hosts);
-    const ConfigSession session(own, [&](ConfigReader& reader) {
-      reader.section("hosts", [&](ConfigReader& section) { file.hosts = read_hosts(section); });
-    });
-  }
+  const ConfigSession session(root, [&](ConfigReader& reader) {
+    // Without hosts there is nothing to read, but the key is one of those that may be written.
+    const bool has_hosts = root.find("hosts") != nullptr;
+    const auto read = [&](ConfigReader& section) {
+      if (has_hosts) file.hosts = read_hosts(section);
+    };
+    reader.section("hosts", read, {}, "{devices: 8, gbps: 400}");
+    // The devices aren't known yet, so the names of the pairs are checked later.
+    read_link_speeds(reader, nullptr);
+  });
   std::erase_if(root.map, [](const auto& entry) { return entry.first == "hosts"; });
   if (!root.map.empty()) file.links = std::move(root);
   return file;
 }
 
 LinkSpeed link_of_file(const ConfigNode& links) {
-  ConfigNode root{.kind = ConfigNode::Kind::map, .origin = links.origin};
-  root.map.emplace_back("links", links);
-  std::optional<LinkSpec> read;
-  const ConfigSession session(root, [&](ConfigReader& reader) { read = read_links(reader, {}); });
-  return read->all;
+  LinkSpec read;
+  const std::vector<DeviceId> no_names;
+  const ConfigSession session(links, [&](ConfigReader& reader) { read = read_link_speeds(reader, &no_names); });
+  return read.all;
 }
 
 }  // namespace dptrain::plan

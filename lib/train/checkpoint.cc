@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <exception>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "train/checkpoint_files.h"
+#include "train/run_state.h"
 #include "train/safetensors.h"
 
 namespace dptrain::train {
@@ -25,16 +27,26 @@ void require_manifest(const fs::path& folder) {
                                           .advice = "restore it from a copy, or use another checkpoint"});
 }
 
+/// The sentence without the advice to use another checkpoint.
+std::string without_advice(std::string damage) {
+  for (const std::string_view advice :
+       {"; restore it from a copy, or use another checkpoint", "; use another checkpoint"})
+    if (damage.ends_with(advice)) damage.resize(damage.size() - advice.size());
+  return damage;
+}
+
 }  // namespace
 
 Checkpoint read_checkpoint(const fs::path& path) {
   if (!has_manifest(path)) {
     require_readable_folder(path);
     std::error_code error;
-    throw Error(ExitCode::missing_file, Mistake{.where = path.string(),
-                                                .expected = "expected the folder of a checkpoint, with manifest.json",
-                                                .got = fs::exists(path, error) ? "none" : "nothing there",
-                                                .advice = "name for instance runs/lenet/checkpoints/step-000938"});
+    throw Error(ExitCode::missing_file,
+                Mistake{.where = path.string(),
+                        .expected = "expected a run directory with a checkpoint, or a checkpoint's folder "
+                                    "with manifest.json",
+                        .got = fs::exists(path, error) ? "neither" : "nothing there",
+                        .advice = advice_on_runs()});
   }
   CheckpointManifest manifest = read_manifest(path);
   for (const StateFile& file : kStateFiles)
@@ -58,17 +70,27 @@ bool read_newest(const fs::path& folder, const DamageReport& report, const std::
   const auto folders = checkpoint_folders(folder);
   if (folders.empty()) return false;
   std::exception_ptr unread;
+  std::vector<std::string> damages;
+  const auto report_all = [&](const std::string& end) {
+    for (const std::string& damage : damages) report(damage + end);
+  };
   for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
     try {
       require_manifest(*newest);
       read(*newest);
-      return true;
     } catch (const Error& error) {
-      if ((error.code() != ExitCode::bad_data && error.code() != ExitCode::io) || !report) throw;
+      if ((error.code() != ExitCode::bad_data && error.code() != ExitCode::io) || !report) {
+        report_all("");
+        throw;
+      }
       if (error.code() == ExitCode::io && !unread) unread = std::current_exception();
-      report(error.what());
+      damages.push_back(without_advice(error.what()));
+      continue;
     }
+    report_all(fmt::format("; using {} instead", newest->string()));
+    return true;
   }
+  report_all("");
   if (unread) std::rethrow_exception(unread);
   throw Error(ExitCode::bad_data, Mistake{.where = folder.string(),
                                           .expected = "expected an undamaged checkpoint",

@@ -58,12 +58,13 @@ std::optional<TrainingIdentity> read_identity(const std::filesystem::path& folde
 /// no manifest beside it, or if its name isn't one of a checkpoint's files.
 void require_undamaged(const std::filesystem::path& file);
 
-/// Called for each checkpoint that is found damaged.
+/// Called with a sentence for each checkpoint that is found damaged. The sentence also names the checkpoint that is
+/// used instead, if there is one.
 using DamageReport = std::function<void(const std::string& damage)>;
 
 /// Calls `read` with the newest checkpoint in `folder`, then with the one before, until `read` doesn't throw 65. Each
-/// damaged one is passed to `report`. Returns false if there is no checkpoint. Throws 65 if all of them are damaged,
-/// or, without `report`, if the newest is.
+/// damaged one is passed to `report` at the end. Returns false if there is no checkpoint. Throws 65 if all of them are
+/// damaged, or, without `report`, if the newest is.
 bool read_newest(const std::filesystem::path& folder, const DamageReport& report,
                  const std::function<void(const std::filesystem::path& checkpoint)>& read);
 

@@ -56,7 +56,7 @@ std::optional<WrittenList> read_hosts(ConfigReader& config, const ConfigJob& job
                          fmt::format("those of {}", fmt::join(names, ", ")),
                          "add it, under the name that `hostname` prints, or write devices");
       },
-      "device lists by host name, for hosts that differ; a host's list replaces devices there");
+      "device lists by host name, for hosts that differ; a host's list replaces devices there", "{a: [cpu:0-1]}");
   return own;
 }
 

@@ -229,6 +229,8 @@ TEST(ReadLinks, RefusesWhatIsNoLink) {
   testing::expect_error(ExitCode::config, {"links.pairs.cpu:2-cpu:0", "each link once"},
                         [] { read("links: {pairs: {'cpu:0-cpu:2': {gbps: 1}, 'cpu:2-cpu:0': {gbps: 2}}}"); });
   testing::expect_error(ExitCode::config, {"links.gbps"}, [] { read("links: {gbps: 0}"); });
+  testing::expect_error(ExitCode::config, {"write for instance pairs: {'cpu:0-cpu:1': {gbps: 10}}"},
+                        [] { read("links: {pairs: 5}"); });
   testing::expect_error(ExitCode::config, {"links.latency_us"}, [] { read("links: {latency_us: -1}"); });
 }
 

@@ -82,6 +82,9 @@ TEST(NamedList, MistakesOfAnOverrideNameTheFlag) {
             (Lines{"--set: steps[1]: expected a name, alone or followed by its options, got the mapping {wait: 4, "
                    "seconds: 3}; write wait: {seconds: 3}",
                    "--set: steps[2].loop.step: unknown key, did you mean 'steps'?"}));
+  EXPECT_EQ(mistakes_of(text, {"steps[1].wiat=3"}),
+            Lines{"--set: steps[1]: expected a name, alone or followed by its options, got the mapping {wait: 4, wiat: "
+                  "3}; did you mean 'wait' instead of 'wiat'?"});
   EXPECT_EQ(mistakes_of("steps: [stop: 3]\n", {"steps[0].stop.name=x"}),
             Lines{"a.yaml:1:9: steps[0].stop: expected nothing, or a mapping of options, got the mapping {'': 3, name: "
                   "x}; write stop alone"});

@@ -155,5 +155,17 @@ TEST(Override, LaterMistakesNameTheFlag) {
                                      "instance --set strategy.bucket_mb=auto"});
 }
 
+TEST(Override, AdviceIsInQuotesIfAShellNeedsThem) {
+  const auto advised = [](const std::string& assignment) {
+    const std::string line = mistakes_in(kSmallest, {assignment}).at(0);
+    return line.substr(line.find("write ") + 6);
+  };
+  EXPECT_EQ(advised("epochs=x"), "for instance --set epochs=10");
+  EXPECT_EQ(advised("layers=x"), "for instance --set 'layers=[{kind: conv}]'");
+  EXPECT_EQ(advised("checkpoint=3"), "for instance --set 'checkpoint={keep: 3}'");
+  EXPECT_EQ(advised("model=pyramidnet"), "--set 'model.alpha=<an integer from 1 to 1000>'");
+  EXPECT_EQ(advised("dir=[1]"), "for instance --set \"dir='...'\"") << "the value has quotes of its own";
+}
+
 }  // namespace
 }  // namespace dptrain::testing

@@ -217,11 +217,14 @@ TEST(ConfigReader, SectionsAndTheirItems) {
             Lines{"configs/a.yaml:3:14: checkpoint.keep:3: unknown key, write keep: 3, with a space after the colon"});
   EXPECT_EQ(mistakes_of_line("layers: conv"),
             Lines{"configs/a.yaml:3:1: layers: expected a list of mappings, got 'conv'; write for instance layers: "
-                  "[{key: value}]"});
+                  "[{kind: conv}]"});
   EXPECT_EQ(mistakes_of_line("layers:\n  - conv\n  - {name: a}"),
             (Lines{"configs/a.yaml:4:5: layers[0]: expected a list of mappings, got 'conv'; write for instance "
-                   "layers: [{key: value}]",
+                   "layers: [{kind: conv}]",
                    "configs/a.yaml:5:5: layers[1].kind: required, but absent; write kind: <a text>"}));
+  EXPECT_EQ(mistakes_of_line("hosts: a"),
+            Lines{"configs/a.yaml:3:1: hosts: expected a mapping, got 'a'; write hosts: <a mapping>"})
+      << "no example is known";
 }
 
 TEST(ConfigReader, FindsAllMistakesInOnePassInTheOrderOfTheFile) {

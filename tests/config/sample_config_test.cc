@@ -38,9 +38,10 @@ void read_sample(ConfigReader& reader, SampleConfig& config) {
   config.checkpoints = !reader.word("checkpoint", "none", true);
   if (config.checkpoints)
     reader.section("checkpoint", [&](ConfigReader& inside) { config.keep = inside.integer("keep", 3, {.min = 1}); });
-  reader.sections("layers", [&](ConfigReader& layer) {
-    config.layers.push_back(layer.text("kind", std::nullopt) + layer.text("name", ""));
-  });
+  reader.sections(
+      "layers",
+      [&](ConfigReader& layer) { config.layers.push_back(layer.text("kind", std::nullopt) + layer.text("name", "")); },
+      {}, "[{kind: conv}]");
   reader.section("hosts", [&](ConfigReader& hosts) {
     for (const auto& host : hosts.written_keys()) config.hosts.emplace_back(host, hosts.text(host, ""));
   });

@@ -65,6 +65,18 @@ TEST(DatasetRegistry, NothingIsOpenedWhileReading) {
   expect_refusal(ExitCode::missing_file, {"/no/such/folder", "train-images-idx3-ubyte.gz"}, [&] { mnist.spec.open(); });
 }
 
+TEST(DatasetRegistry, AMissingFileIsReportedWhereItsFolderWasWritten) {
+  ConfigNode root = parse_config("dataset: {name: mnist,\n          dir: /no/such/folder}\n", "a.yaml");
+  const auto refused_at = [&](const std::string& place) {
+    DatasetSpec spec;
+    const ConfigSession session(root, [&](ConfigReader& config) { spec = read_dataset(config, {}); });
+    expect_refusal(ExitCode::missing_file, {place}, [&] { spec.open(); });
+  };
+  refused_at("a.yaml:2:11: dataset.dir: /no/such/folder: ");
+  override_config(root, "dataset.dir=/nor/this");
+  refused_at("--set: dataset.dir: /nor/this: ");
+}
+
 TEST(DatasetRegistry, ANamedFolderIsTheOnlyOne) {
   const ScratchFolder empty;
   const Read fashion = read("dataset: {name: fashion_mnist, dir: " + empty.path().string() + "}");

@@ -261,7 +261,8 @@ TEST_F(Allocator, KeepsItsLimit) {
   CachingAllocator limited("cpu:3", heap_, 4096);
   const auto weights = limited.allocate(3072, MemoryPurpose::weights);
   testing::expect_error(ExitCode::device,
-                        {"cpu:3", "2048 bytes", "activations", "3072 bytes in use", "limit of 4096", "smaller batch"},
+                        {"cpu:3", "2048 bytes", "activations", "3072 bytes in use",
+                         "limit of 4096 bytes (memory_limit); raise it, or use a smaller batch"},
                         [&] { limited.allocate(2048, activations); });
   EXPECT_EQ(limited.in_use().total_bytes(), 3072);
   const auto rest = limited.allocate(1024, activations);

@@ -331,6 +331,8 @@ TEST_F(CompareTest, TellsTheSecondsToATarget) {
   EXPECT_NE(finished.out.find("s to 5 %"), std::string::npos) << finished.out;
   for (const char* wrong : {"-0.1", "93", "x", "nan"})
     expect_refused(strategies("single,ddp", {"--overwrite", "--target", wrong}), 64, {"--target"});
+  expect_refused(strategies("single,ddp", {"--overwrite", "--target", "95.0"}), 64,
+                 {"--target: expected a number from 0 to 1, got '95.0'"});
   expect_refused(strategies("single,ddp", {"--overwrite", "--assert", "seconds_to_target<=1"}), 64, {"--target 0.95"});
   const Finished never =
       run(strategies("single,ddp", {"--overwrite", "--target", "1", "--quiet", "--assert", "seconds_to_target<=600"}));

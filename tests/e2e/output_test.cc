@@ -227,7 +227,8 @@ TEST_F(OutputTest, AStdoutThatCannotBeWrittenIs74) {
     expect_failed(run_into(arguments, "/dev/full", ""), 74, {"standard output"});
     expect_failed(run_into(arguments, "closed", ""), 74, {"standard output"});
   }
-  expect_failed(run_into(training("run"), "/dev/full", ""), 74, {"standard output"});
+  const std::string sentence = "standard output: could not write; is the disk full or the reader gone? Stopped after ";
+  expect_failed(run_into(training("run"), "/dev/full", ""), 74, {sentence, "--resume goes on from them"});
 }
 
 TEST_F(OutputTest, AReaderThatIsGoneIs74) {

@@ -591,7 +591,11 @@ TEST_F(PlanTest, RefusesWhatItCannotTell) {
   folder_.write("empty.yaml", "");
   folder_.write("wrong.yaml", "hosts: {devices: 1, gbps: 1}\ngbps: -3\n");
   for (const char* devices : {"2xcpu", "2xh200"})
-    expect_refused(plan({"--devices", devices, "--links", "wrong.yaml"}), 78, {"wrong.yaml:2", "links.gbps", "got -3"});
+    expect_refused(plan({"--devices", devices, "--links", "wrong.yaml"}), 78, {"wrong.yaml:2:1: gbps: ", "got -3"});
+  folder_.write("wrong.yaml", "gbps: 1\nhost: {devices: 1, gbps: 1}\nother: 1\n");
+  expect_refused(plan({"--links", "wrong.yaml"}), 78,
+                 {"wrong.yaml:2:1: host: unknown key, did you mean 'hosts'?",
+                  "wrong.yaml:3:1: other: unknown key, choose one of: hosts, latency_us, gbps, pairs"});
   expect_refused(plan({"--devices", "16xh200", "--links", "empty.yaml"}), 78,
                  {"empty.yaml", "an empty file", "hosts: {"});
   folder_.write("links.yaml", "hosts: {devices: 8, gbps: 100}\n");
@@ -609,7 +613,7 @@ TEST_F(PlanTest, RefusesWhatItCannotTell) {
   // Devices that are given only as a number have no names.
   folder_.write("pairs.yaml", "gbps: 1\npairs: {'cuda:0-cuda:1': {gbps: 10}}\n");
   expect_refused(plan({"--devices", "2xh200", "--links", "pairs.yaml"}), 78,
-                 {"pairs.yaml:2:9: links.pairs.cuda:0-cuda:1: expected no pairs", "leave out the pairs"});
+                 {"pairs.yaml:2:9: pairs.cuda:0-cuda:1: expected no pairs", "leave out the pairs"});
   folder_.write("slow.yaml", "hosts: {devices: 8, gbps: 1e-300}\n");
   expect_refused(plan({"--devices", "16xh200", "--links", "slow.yaml"}), 78, {"hosts.gbps", "1e-300"});
   folder_.write("wrong.yaml", "hosts: {devices: 8, gbps: 100, latency: 3}\n");

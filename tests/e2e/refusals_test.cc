@@ -166,6 +166,10 @@ TEST_F(RefusalsTest, MissingFiles) {
                  {"nothing.yaml", "no such configuration", "looked in"});
   for (const char* name : {"digit.yaml", "digit", "lenet_ddp_2cpus", "lenet_ddp"})
     expect_refused({"--config", name, "--out", "run"}, 66, {"no such configuration; did you mean '"});
+  expect_refused({"--config", "Bert", "--out", "run"}, 66,
+                 {"Bert: no such configuration; did you mean 'bert_layers_1cpu', 'bert_model_parallel_2cpu', "
+                  "'bert_small_1cpu', 'bert_data_parallel_4gpu', 'bert_data_parallel_balanced_4gpu', "
+                  "'bert_data_parallel_output1_4gpu'?"});
   expect_data_refused(66, {"train-images-idx3-ubyte", "expected", "got neither", "dir:"});
 }
 
@@ -344,9 +348,17 @@ TEST_F(RefusalsTest, CommandLines) {
   refused({"bench", "comm", "--foo"},
           {"'--foo' is not an argument of dptrain bench comm", "dptrain bench comm --help"});
   refused({"bench"}, {"expected one of its commands, got none; see dptrain bench --help"});
-  refused({"table"}, {"dptrain table --help"});
+  refused({"table"}, {"table: expected RUN_DIR ..., got nothing; write for instance dptrain table runs"});
   refused({"report", "runs"}, {"-o is required", "dptrain report --help"});
-  refused({"hash"}, {"checkpoint is required"});
+  refused({"report", "-o", "a.html"},
+          {"report: expected RUN_DIR ..., got nothing; write for instance dptrain report runs -o report.html"});
+  refused({"hash"}, {"hash: expected CHECKPOINT, got nothing; write for instance dptrain hash runs/lenet_ddp_2cpu"});
+  refused({"gate", "--config", "digits.yaml"},
+          {"gate: expected FILE, got nothing; write for instance dptrain gate lenet.json --config lenet_ddp_2cpu"});
+  refused({"hash", "a", "b"}, {"'b' is not an argument of dptrain hash; dptrain hash --help shows its arguments"});
+  refused({"--config", "digits.yaml", "--set", "strategy={name:", "ddp}", "--set", "epochs=1"},
+          {"'ddp}' is not an argument of dptrain train; put the value of --set in quotes: --set 'strategy=...'"});
+  refused({"--config", "digits.yaml", "--set", "split=", "[1,", "2]"}, {"in quotes: --set 'split=...'"});
 }
 
 TEST_F(RefusalsTest, OverridesThatAreNoAssignments) {

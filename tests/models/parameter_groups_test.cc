@@ -122,6 +122,8 @@ TEST_F(ParameterGroups, RefuseWhatSaysNothing) {
            "dimensions, got neither; write for instance of: [fc] or dimensions: 1"});
   refused("{of: [], dimensions: 1, learning_rate_factor: 2}",
           {"parameter_groups[0].of: expected names of parameters or modules, got none; write for instance of: [fc]"});
+  refused("5", {"parameter_groups[0]: expected a list of mappings, got 5; write for instance parameter_groups: "
+                "[{dimensions: 1, weight_decay_factor: 0}]"});
   refused("{of: fc1}", {"a group changes how its parameters are updated, expected a factor, got none"});
   // A wrong value is reported once, and not also as missing.
   const auto refused_once = [&](const std::string& group, std::string_view sentence) {

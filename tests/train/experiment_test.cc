@@ -226,6 +226,7 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"precision=BF16"}, {"precision", "did you mean 'bf16'?"});
   refused(config, {"memory_limit=2GB"}, {"write for instance --set memory_limit=2000000000"});
   refused(config, {"hosts={a: 'cpu:0'}", "devices="}, {"hosts: expected the devices of host ", "got those of a"});
+  refused(config, {"hosts=a"}, {"--set: hosts: expected a mapping", "write for instance --set 'hosts={a: [cpu:0-1]}'"});
   refused(config, {"hosts={a:cpu:0}"}, {"hosts.a:cpu:0: expected a device list, got ''"});
   refused(config, {"learning_rate=0"}, {"learning_rate", "over 0"});
   refused(config, {"learning_rate="}, {"learning_rate", "required"});
