@@ -36,9 +36,10 @@ TEST_F(ReportTest, APageOfRunsThatWereTrained) {
 }
 
 TEST_F(ReportTest, MistakesOfTheCommandLine) {
+  for (const Arguments& arguments : {Arguments{"report"}, Arguments{"report", "-o", "a.html"}})
+    expect_refused(arguments, 64, {"expected RUN_DIR", "dptrain report runs -o report.html"});
   for (const Arguments& arguments :
-       {Arguments{"report"}, Arguments{"report", "runs"}, Arguments{"report", "-o", "a.html"},
-        Arguments{"report", "runs", "-o", ""}, Arguments{"report", "runs", "-o"}})
+       {Arguments{"report", "runs"}, Arguments{"report", "runs", "-o", ""}, Arguments{"report", "runs", "-o"}})
     expect_refused(arguments, 64, {"dptrain report --help"});
   expect_refused({"report", "runs", "-o", "a.html", "--fast"}, 64, {"'--fast' is not an argument of dptrain report"});
   EXPECT_FALSE(exists("a.html"));
