@@ -36,7 +36,9 @@ class PipelineFaultTest : public WatchdogTest, public ::testing::WithParamInterf
     const Launched launched = launch.wait();
     EXPECT_FALSE(is_running(launch.pid(process)));
     const json fault = expect_lost(launched.processes[survivor], survivor, {who, word});
-    EXPECT_LT(fault.value("detected_s", 1e9), seen_within_s);
+    // WatchdogTest holds the promise itself. Here two pipelines have begun beside other tests, which may take the
+    // cores.
+    EXPECT_LT(fault.value("detected_s", 1e9), seen_within_s + kSlack_s);
     const Finished resumed = alone({"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                                     "/bin/sh", "-c", fault.value("resume", "false")});
     EXPECT_EQ(resumed.exit, 0) << resumed.err;
