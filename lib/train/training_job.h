@@ -6,6 +6,7 @@
 #include "comm/process_group.h"
 #include "comm/thread_communicator.h"
 #include "parallel/rank_costs.h"
+#include "parallel/store_links.h"
 #include "train/metrics.h"
 
 namespace dptrain::train {
