@@ -1,5 +1,6 @@
 #include "parallel/data_parallel.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -8,8 +9,15 @@
 namespace dptrain::parallel {
 namespace {
 
-/// The buffer of a rank without samples: no elements, in the type that the other ranks send.
-CommBuffer nothing(DType dtype) { return {.dtype = dtype}; }
+/// What a rank without samples, or without the whole, gives to a gather or scatter: no elements, in the type that the
+/// other ranks send.
+CommBuffer buffer_or_none(const Tensor& tensor, DType dtype) {
+  return tensor.defined() ? comm_buffer(tensor) : CommBuffer{.dtype = dtype};
+}
+
+bool are_gpus(const std::vector<DeviceId>& devices) {
+  return std::ranges::all_of(devices, [](const DeviceId& id) { return id.kind == DeviceKind::cuda; });
+}
 
 }  // namespace
 
@@ -17,7 +25,14 @@ DataParallel::DataParallel(const StrategyContext& context, const Options& option
     : ReplicatedStrategy(context, [](int rank) { return rank == 0; }),
       options_(options),
       ranks_of_processes_({ranks()}),
+      has_stepped_(static_cast<size_t>(ranks())),
+      agreements_(team(), context.replica.input.text.has_value()),
       steps_(team(), context.replica.steps_in_flight) {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    passes_.push_back(std::make_unique<PassRecorder>(replica(rank)));
+    // A GPU may load a kernel for an exchange, which must not happen while another replica on it records.
+    if (world_size() > 1 && !team().is_logged() && are_gpus(context.team.devices)) agreements_.join(rank, passes(rank));
+  }
   std::vector<int> own(static_cast<size_t>(ranks()));
   std::iota(own.begin(), own.end(), 0);
   if (!team().spans_processes()) {
@@ -33,18 +48,14 @@ DataParallel::DataParallel(const StrategyContext& context, const Options& option
 }
 
 void DataParallel::replicate(int rank) {
-  nn::Model& model = replica(rank).model();
-  const auto from_first = [&](const Tensor& tensor) {
-    if (tensor.elements() > 0) process(rank).broadcast(comm_buffer(tensor), 0);
-  };
-  from_first(model.weights());
-  model.refresh_copies();
-  if (const Tensor scale = replica(rank).loss_scale_block(); scale.defined()) from_first(scale);
-  from_first(model.running_states());
+  const nn::Model& model = replica(rank).model();
+  for (const Tensor& tensor : {model.weights(), replica(rank).loss_scale_block(), model.running_states()})
+    if (tensor.defined() && tensor.elements() > 0) process(rank).broadcast(comm_buffer(tensor), 0);
 }
 
 void DataParallel::share_weights(int rank) {
   replicate(rank);
+  replica(rank).model().refresh_copies();
   // All processes make the same updates. Only the running statistics of the batch norms differ between processes.
   if (team().spans_processes()) broadcast_from_first(rank, replica(rank).model().running_states());
 }
@@ -52,20 +63,11 @@ void DataParallel::share_weights(int rank) {
 void DataParallel::sum_gradients(int rank) {
   if (leaves_last_sum_out()) return;
   const CommBuffer gradients = comm_buffer(replica(rank).model().gradients());
-  if (team().spans_processes())
-    team().communicator(rank).all_reduce(gradients);
-  else
-    team().communicator(rank).reduce(gradients, 0);
-}
-
-std::vector<BatchPart> DataParallel::shares_of(const MicroBatch& micro) {
-  std::vector<BatchPart> shares;
-  const int64_t first = split().range(first_rank(), micro.samples).first;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    const auto [begin, end] = split().range(first_rank() + rank, micro.samples);
-    shares.push_back(parallel::share_of(micro.parts[0], begin - first, end - first));
-  }
-  return shares;
+  if (!team().spans_processes()) return team().communicator(rank).reduce(gradients, 0);
+  Communicator& world = team().communicator(rank);
+  world.begin_recordable(!std::exchange(has_stepped_[static_cast<size_t>(rank)], true));
+  world.all_reduce(gradients);
+  world.end_recordable();
 }
 
 std::vector<Device*> DataParallel::batch_devices() {
@@ -90,162 +92,204 @@ int DataParallel::first_part() { return replica(0).has_shards() ? ReplicatedStra
 void DataParallel::train_shards(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
   make_step(steps_, std::move(batch), numbers, [this](const RankStep& step) {
     communicate(step.rank, [&] { replicate(step.rank); });
+    step.replica.model().refresh_copies();
     step.replica.forward_backward(step.parts, {});
     reduce_and_update(step.rank);
   });
 }
 
-void DataParallel::reduce_and_update(int rank) {
-  Replica& own = replica(rank);
-  communicate(rank, [&] { sum_gradients(rank); });
-  own.update_and_publish([&] {
-    if (rank == 0) own.update();
-  });
-}
-
 void DataParallel::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
   if (replica(0).has_shards()) return train_shards(std::move(batch), numbers);
-  const auto step = std::make_shared<Shared>(Shared{.batch = std::move(batch)});
-  for (const MicroBatch& micro : step->batch->micro_batches) {
-    step->shares.push_back(shares_of(micro));
-    const auto& shares = step->shares.back();
-    for (int rank = 0; rank < ranks(); ++rank) count_samples(rank, shares[static_cast<size_t>(rank)].samples());
-  }
-  for (const auto& of_micro : step->shares)
-    for (const BatchPart& share : of_micro) step->all.push_back(&share);
+  const auto step = std::make_shared<ScatteredBatch>(std::move(batch), split(), first_rank(), ranks());
+  for (int rank = 0; rank < ranks(); ++rank)
+    for (const BatchPart* share : step->shares_of(rank)) count_samples(rank, share->samples());
   steps_.give(numbers, [this, step, numbers](int rank) { step_on(rank, *step, numbers); });
 }
 
-void DataParallel::step_on(int rank, const Shared& step, const StepNumbers& numbers) {
+void DataParallel::step_on(int rank, const ScatteredBatch& step, const StepNumbers& numbers) {
   const Batch& batch = *step.batch;
   Replica& own = replica(rank);
-  StepExchange& exchange = own.exchange();
   const InPhase computing(own.clock(), Phase::compute);
-  StepParts parts;
-  for (const auto& of_micro : step.shares) parts.push_back(&of_micro[static_cast<size_t>(rank)]);
+  const StepParts shares = step.shares_of(rank);
+  const ScatteredParts parts = scattered_parts(
+      own.reader(), step, {.rank = rank, .decodes = rank == 0, .computes_losses = computes_all_losses(rank)});
+  KeptResults kept;
   if (options_.criterion == Criterion::parallel)
-    own.begin_step(parts, numbers, totals_of(batch));
-  else
-    own.begin_step(parts, numbers, totals_of(batch),
-                   rank == options_.output_rank ? KeptResults::of(step.all) : KeptResults());
+    kept = KeptResults::of(shares);
+  else if (computes_all_losses(rank))
+    kept = KeptResults::of(step.all_shares());
+  own.begin_step(parts.parts, numbers, totals_of(batch), kept);
   statistics(rank).note_size(batch.samples);
-  exchange.stamp(StepExchange::Point::begun);
-  communicate(rank, [&] { replicate(rank); });
-  own.model().forget_gradients();
-  Places places;
-  places.own.rows.resize(batch.counts.size());
-  places.all_rows.resize(batch.counts.size());
-  for (size_t m = 0; m < step.shares.size(); ++m) {
-    add_gradients(rank, batch.micro_batches[m].parts[0], step.shares[m], places);
-    own.reader().go_past(places.own, *parts[m]);
-    for (const BatchPart& share : step.shares[m])
-      for (size_t k = 0; k < share.targets.size(); ++k)
-        places.all_rows[k] += static_cast<int64_t>(share.targets[k].size());
-  }
-  exchange.stamp(StepExchange::Point::computed);
-  reduce_and_update(rank);
-  statistics(rank).end_step(parts, batch.samples);
+  own.exchange().stamp(StepExchange::Point::begun);
+  agreements_.begin_step(rank, batch);
+  passes(rank).make_step(parts.parts, [&](PassRecorder::Mode) { give_step(rank, step, parts); });
+  statistics(rank).end_step(shares, batch.samples);
   end_step(rank);
 }
 
+void DataParallel::give_step(int rank, const ScatteredBatch& step, const ScatteredParts& parts) {
+  Replica& own = replica(rank);
+  communicate(rank, [&] { replicate(rank); });
+  passes(rank).run([&] {
+    own.model().refresh_copies();
+    own.model().forget_gradients();
+    return std::vector<Tensor>();
+  });
+  for (size_t m = 0; m < step.micro_batches.size(); ++m) {
+    const ScatteredBatch::MicroBatch& micro = step.micro_batches[m];
+    Passes of_rank{.rank = rank,
+                   .micro = micro,
+                   .at = parts.micro_batches[m],
+                   .are_last = m + 1 == step.micro_batches.size(),
+                   .compute = micro.shares[static_cast<size_t>(rank)].samples() > 0 || own.shares_statistics(),
+                   .tape = Tape(own.recording())};
+    add_gradients(of_rank);
+  }
+  reduce_and_update(rank);
+}
+
+void DataParallel::reduce_and_update(int rank) {
+  communicate(rank, [&] { sum_gradients(rank); });
+  passes(rank).run([&] {
+    replica(rank).update_and_publish([&] {
+      if (rank == 0) replica(rank).update();
+    });
+    return std::vector<Tensor>();
+  });
+}
+
 void DataParallel::communicate(int rank, const std::function<void()>& transfer) {
+  if (passes(rank).mode() == PassRecorder::Mode::rehearsed) return;
   const InPhase communicating(replica(rank).clock(), Phase::communication);
   transfer();
 }
 
-ModelSamples DataParallel::scattered(int rank, const BatchPart& whole, const BatchPart& share, const PartPlace& place) {
-  Replica& own = replica(rank);
-  // Text is a few numbers, so every device gets its own directly from the host.
-  if (whole.dataset == nullptr) return share.samples() > 0 ? own.reader().samples_of(share, place) : ModelSamples();
-  // A CPU worker has the images already; a GPU decodes its own. The plain layout lets devices of all kinds exchange
-  // them.
-  Tensor images;
-  if (rank == 0)
-    images =
-        ops::converted(whole.images.defined() ? whole.images : own.reader().uploaded(whole).x, {.dtype = own.dtype()});
-  const Shape& image = whole.dataset->image_shape();
-  const Tensor part =
-      Tensor::empty(own.device(), {share.samples(), image[0], image[1], image[2]}, {.dtype = own.dtype()});
-  communicate(rank, [&] {
-    process(rank).scatter(rank == 0 ? comm_buffer(images) : nothing(part.dtype()), comm_buffer(part), 0);
+void DataParallel::add_gradients(Passes& own) {
+  const Tensor images = receive_images(own);
+  if (options_.criterion == Criterion::parallel) {
+    passes(own.rank).run([&] {
+      const std::vector<Tensor> targets = forward(own, images);
+      backward(own, replica(own.rank).losses_of(own.outputs, targets, own.at.rows));
+      return std::vector<Tensor>();
+    });
+    return;
+  }
+  std::vector<Tensor> gradients = scatter_gradients(own, gather_outputs(own, images));
+  passes(own.rank).run([&] {
+    std::vector<Tape::Root> roots;
+    for (size_t k = 0; k < own.outputs.size(); ++k)
+      roots.push_back({.output = own.outputs[k], .gradient = std::move(gradients[k])});
+    backward(own, std::move(roots));
+    return std::vector<Tensor>();
   });
-  return {.x = part,
-          .text = {},
-          .targets = {},
-          .ids = own.exchange().sample_ids().samples(place.sample, place.sample + share.samples())};
 }
 
-std::vector<Tensor> DataParallel::gradients_of(const std::vector<Tensor>& outputs, const std::vector<BatchPart>& shares,
-                                               const std::vector<int64_t>& all_rows) {
-  Replica& own = replica(options_.output_rank);
+Tensor DataParallel::receive_images(Passes& own) {
+  const BatchPart& whole = *own.micro.whole;
+  // Text is a few numbers, so every device gets its own directly from the host.
+  if (whole.dataset == nullptr) return {};
+  Replica& replica = this->replica(own.rank);
+  const std::vector<Tensor> tensors = passes(own.rank).run([&] {
+    // A CPU worker has the images already; a GPU decodes them. The plain layout lets devices of all kinds exchange
+    // them.
+    Tensor images;
+    if (own.rank == 0)
+      images =
+          ops::converted(whole.images.defined() ? whole.images : replica.reader().samples_of(whole, own.at.whole).x,
+                         {.dtype = replica.dtype()});
+    const Shape& image = whole.dataset->image_shape();
+    const Tensor share = Tensor::empty(replica.device(), {own.share().samples(), image[0], image[1], image[2]},
+                                       {.dtype = replica.dtype()});
+    return std::vector<Tensor>{images, share};
+  });
+  communicate(own.rank, [&] {
+    process(own.rank).scatter(buffer_or_none(tensors[0], replica.dtype()), comm_buffer(tensors[1]), 0);
+  });
+  return tensors[1];
+}
+
+std::vector<Tensor> DataParallel::forward(Passes& own, const Tensor& images) {
+  if (!own.compute) return {};
+  Replica& replica = this->replica(own.rank);
+  const InSpan span(replica.device().timeline(), "forward");
+  ModelSamples samples;
+  if (!images.defined()) {
+    if (own.share().samples() > 0) samples = replica.reader().samples_of(own.share(), own.at.share);
+  } else {
+    const int64_t first = own.at.share.sample;
+    samples.x = images;
+    samples.ids = replica.exchange().sample_ids().samples(first, first + own.share().samples());
+    samples.targets = replica.reader().labels_of(own.share(), own.at.share);
+  }
+  own.outputs = replica.forward(own.tape, samples);
+  return samples.targets;
+}
+
+void DataParallel::backward(Passes& own, std::vector<Tape::Root> roots) {
+  Replica& replica = this->replica(own.rank);
+  if (own.compute) {
+    const InSpan span(replica.device().timeline(), "backward");
+    own.tape.backward(std::move(roots));
+  }
+  replica.complete_gradients();
+  if (own.are_last) replica.exchange().stamp(StepExchange::Point::computed);
+}
+
+std::vector<Tensor> DataParallel::gather_outputs(Passes& own, const Tensor& images) {
+  Replica& replica = this->replica(own.rank);
+  const DType dtype = replica.dtype();
+  const size_t outputs = own.output_count();
+  std::vector<Tensor> tensors = passes(own.rank).run([&] {
+    forward(own, images);
+    std::vector<Tensor> own_and_all(2 * outputs);
+    for (size_t k = 0; k < own.outputs.size(); ++k) own_and_all[k] = own.outputs[k].value();
+    for (size_t k = 0; computes_all_losses(own.rank) && k < outputs; ++k) {
+      const auto rows = static_cast<int64_t>(own.micro.labels.targets[k].size());
+      own_and_all[outputs + k] = Tensor::empty(replica.device(), {rows, replica.output_widths()[k]}, {.dtype = dtype});
+    }
+    return own_and_all;
+  });
+  for (size_t k = 0; k < outputs; ++k)
+    communicate(own.rank, [&] {
+      process(own.rank).gather(buffer_or_none(tensors[k], dtype), buffer_or_none(tensors[outputs + k], dtype),
+                               options_.output_rank);
+    });
+  tensors.erase(tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(outputs));
+  return tensors;
+}
+
+std::vector<Tensor> DataParallel::scatter_gradients(Passes& own, std::vector<Tensor> gathered) {
+  Replica& replica = this->replica(own.rank);
+  const DType dtype = replica.dtype();
+  const size_t outputs = own.output_count();
+  std::vector<Tensor> tensors = passes(own.rank).run([&] {
+    std::vector<Tensor> all_and_own(outputs);
+    if (computes_all_losses(own.rank)) all_and_own = gradients_of(own, gathered);
+    gathered.clear();
+    for (size_t k = 0; k < outputs; ++k) {
+      const auto rows = static_cast<int64_t>(own.share().targets[k].size());
+      all_and_own.push_back(Tensor::empty(replica.device(), {rows, replica.output_widths()[k]}, {.dtype = dtype}));
+    }
+    return all_and_own;
+  });
+  for (size_t k = 0; k < outputs; ++k)
+    communicate(own.rank, [&] {
+      process(own.rank).scatter(buffer_or_none(tensors[k], dtype), comm_buffer(tensors[outputs + k]),
+                                options_.output_rank);
+    });
+  tensors.erase(tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(outputs));
+  return tensors;
+}
+
+std::vector<Tensor> DataParallel::gradients_of(Passes& own, const std::vector<Tensor>& gathered) {
+  Replica& replica = this->replica(own.rank);
   Tape tape(Tape::Mode::record);
-  std::vector<Variable> gathered;
-  std::vector<Tensor> targets, gradients;
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    gathered.push_back(tape.input(outputs[k], true));
-    std::vector<int32_t> labels;
-    for (const BatchPart& share : shares) labels.insert(labels.end(), share.targets[k].begin(), share.targets[k].end());
-    targets.push_back(uploaded_values(own.device(), DType::i32, labels));
-  }
-  tape.backward(own.losses_of(gathered, targets, all_rows));
-  for (const Variable& output : gathered) gradients.push_back(output.gradient());
-  return gradients;
-}
-
-void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::vector<BatchPart>& shares,
-                                 const Places& places) {
-  Replica& own = replica(rank);
-  const BatchPart& share = shares[static_cast<size_t>(rank)];
-  const bool parallel = options_.criterion == Criterion::parallel;
-  const bool computes = share.samples() > 0 || own.shares_statistics();
-  ModelSamples samples = scattered(rank, whole, share, places.own);
-  if (parallel && whole.dataset != nullptr && computes)
-    samples.targets = {uploaded_values(own.device(), DType::i32, share.targets[0])};
-
-  Tape tape(own.recording());
   std::vector<Variable> outputs;
-  if (computes) {
-    const InSpan span(own.device().timeline(), "forward");
-    outputs = own.forward(tape, samples);
-  }
-  std::vector<Tape::Root> roots = parallel ? own.losses_of(outputs, samples.targets, places.own.rows)
-                                           : roots_of_gathered(rank, outputs, shares, places);
-  if (computes) {
-    const InSpan span(own.device().timeline(), "backward");
-    tape.backward(std::move(roots));
-  }
-  own.complete_gradients();
-}
-
-std::vector<Tape::Root> DataParallel::roots_of_gathered(int rank, const std::vector<Variable>& outputs,
-                                                        const std::vector<BatchPart>& shares, const Places& places) {
-  Replica& own = replica(rank);
-  Communicator& communicator = process(rank);
-  const BatchPart& share = shares[static_cast<size_t>(rank)];
-  const bool output = rank == options_.output_rank;
-  std::vector<Tensor> gathered, gathered_gradients;
-  for (size_t k = 0; k < share.targets.size(); ++k) {
-    int64_t rows = 0;
-    for (const BatchPart& one : shares) rows += static_cast<int64_t>(one.targets[k].size());
-    if (output) gathered.push_back(Tensor::empty(own.device(), {rows, own.output_widths()[k]}, {.dtype = own.dtype()}));
-    communicate(rank, [&] {
-      communicator.gather(outputs.empty() ? nothing(own.dtype()) : comm_buffer(outputs[k].value()),
-                          output ? comm_buffer(gathered[k]) : nothing(own.dtype()), options_.output_rank);
-    });
-  }
-  if (output) gathered_gradients = gradients_of(gathered, shares, places.all_rows);
-  gathered.clear();
-  std::vector<Tape::Root> roots;
-  for (size_t k = 0; k < share.targets.size(); ++k) {
-    const Shape shape = {static_cast<int64_t>(share.targets[k].size()), own.output_widths()[k]};
-    const Tensor gradient = Tensor::empty(own.device(), shape, {.dtype = own.dtype()});
-    communicate(rank, [&] {
-      communicator.scatter(output ? comm_buffer(gathered_gradients[k]) : nothing(own.dtype()), comm_buffer(gradient),
-                           options_.output_rank);
-    });
-    if (!outputs.empty()) roots.push_back({.output = outputs[k], .gradient = gradient});
-  }
-  return roots;
+  for (const Tensor& of_all : gathered) outputs.push_back(tape.input(of_all, true));
+  tape.backward(replica.losses_of(outputs, replica.reader().labels_of(own.micro.labels, own.at.labels), own.at.rows));
+  std::vector<Tensor> gradients;
+  for (const Variable& output : outputs) gradients.push_back(output.gradient());
+  return gradients;
 }
 
 }  // namespace dptrain::parallel

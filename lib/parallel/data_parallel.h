@@ -1,6 +1,11 @@
 #pragma once
 
+#include <memory>
+#include <vector>
+
+#include "parallel/pass_agreements.h"
 #include "parallel/replicated_strategy.h"
+#include "parallel/scattered_batch.h"
 #include "parallel/steps_under_way.h"
 
 namespace dptrain::parallel {
@@ -20,7 +25,8 @@ enum class Criterion {
 ///  6. Gradients are summed on the first device. Only the first device has an optimizer, which updates its weights.
 ///
 /// The memory of the devices shows which device does the extra work. With a parallel criterion outputs stay on the
-/// device that computed them, and no device holds another device's outputs.
+/// device that computed them, and no device holds another device's outputs. What a GPU does between two exchanges is
+/// recorded; see PassRecorder.
 ///
 /// With several processes each process does this over its own devices, and gradients are summed over all processes:
 /// DataParallel inside a host, DDP between hosts.
@@ -47,41 +53,55 @@ class DataParallel final : public ReplicatedStrategy {
   void sum_gradients(int rank);
   /// A rank's end of the communicator over this process's ranks.
   Communicator& process(int rank) { return *process_[static_cast<size_t>(rank)]; }
+  PassRecorder& passes(int rank) { return *passes_[static_cast<size_t>(rank)]; }
+  bool computes_all_losses(int rank) const {
+    return options_.criterion == Criterion::gathered && rank == options_.output_rank;
+  }
   /// Runs a step of logical shards. Every device gets its samples from the host and computes their losses itself.
   void train_shards(std::shared_ptr<const Batch> batch, const StepNumbers& numbers);
-  /// A step's samples, and how the ranks share them.
-  struct Shared {
-    std::shared_ptr<const Batch> batch;
-    std::vector<std::vector<BatchPart>> shares = {};  ///< by micro-batch, then by rank
-    StepParts all = {};                               ///< all shares, one micro-batch after the other
-  };
-  void step_on(int rank, const Shared& step, const StepNumbers& numbers);
+  void step_on(int rank, const ScatteredBatch& step, const StepNumbers& numbers);
+  /// Gives a rank's device the work of a step, or rehearses that.
+  void give_step(int rank, const ScatteredBatch& step, const ScatteredParts& parts);
   /// Ends a step on a rank whose gradients are complete: sums the gradients, and updates on the first rank.
   void reduce_and_update(int rank);
-  /// Runs `transfer` on a rank's thread and counts its time as communication.
+  /// Runs `transfer` on a rank's thread and counts its time as communication. In a rehearsal nothing is transferred.
   void communicate(int rank, const std::function<void()>& transfer);
-  /// Cuts a micro-batch into one share for each of the process's ranks.
-  std::vector<BatchPart> shares_of(const MicroBatch& micro);
-  /// Returns a rank's share of the samples in `whole`, on the rank's device.
-  ModelSamples scattered(int rank, const BatchPart& whole, const BatchPart& share, const PartPlace& place);
-  /// Where a rank's share of a micro-batch begins: among the rank's own shares, and among all outputs of the step.
-  struct Places {
-    PartPlace own;
-    std::vector<int64_t> all_rows;
+
+  /// A rank's passes over its share of a micro-batch.
+  struct Passes {
+    int rank;
+    const ScatteredBatch::MicroBatch& micro;
+    const ScatteredParts::MicroBatch& at;
+    bool are_last;  ///< of the step
+    bool compute;   ///< there are samples, or batch norms whose statistics are shared with ranks that have samples
+    Tape tape;
+    std::vector<Variable> outputs = {};
+
+    const BatchPart& share() const { return micro.shares[static_cast<size_t>(rank)]; }
+    size_t output_count() const { return share().targets.size(); }
   };
-  /// Runs forward and backward on a rank's share of a micro-batch and adds the gradients.
-  void add_gradients(int rank, const BatchPart& whole, const std::vector<BatchPart>& shares, const Places& places);
-  /// Gathers the outputs, computes their losses on the output device, and returns what a rank's backward starts from.
-  std::vector<Tape::Root> roots_of_gathered(int rank, const std::vector<Variable>& outputs,
-                                            const std::vector<BatchPart>& shares, const Places& places);
+  /// Runs forward and backward, and adds the gradients.
+  void add_gradients(Passes& own);
+  /// Gets the images of the share from the first rank; undefined for text.
+  Tensor receive_images(Passes& own);
+  /// Runs forward. Returns the targets of the outputs if the rank has them.
+  std::vector<Tensor> forward(Passes& own, const Tensor& images);
+  void backward(Passes& own, std::vector<Tape::Root> roots);
+  /// Runs forward, and gathers the outputs. Returns those of all ranks, by output, on the output device.
+  std::vector<Tensor> gather_outputs(Passes& own, const Tensor& images);
+  /// Computes the losses of all outputs on the output device, and scatters their gradients. Returns those of the
+  /// rank's own outputs.
+  std::vector<Tensor> scatter_gradients(Passes& own, std::vector<Tensor> gathered);
   /// Returns the gradients of all gathered outputs. Runs on the output device, which keeps the results of the losses.
-  std::vector<Tensor> gradients_of(const std::vector<Tensor>& outputs, const std::vector<BatchPart>& shares,
-                                   const std::vector<int64_t>& all_rows);
+  std::vector<Tensor> gradients_of(Passes& own, const std::vector<Tensor>& gathered);
 
   Options options_;
-  std::vector<int> ranks_of_processes_;  ///< number of ranks of each process
-  int place_ = 0;                        ///< index of this process among all processes
-  std::vector<Communicator*> process_;   ///< by rank: ends of the communicator over this process's ranks
+  std::vector<int> ranks_of_processes_;                ///< number of ranks of each process
+  int place_ = 0;                                      ///< index of this process among all processes
+  std::vector<Communicator*> process_;                 ///< by rank: ends of the communicator over this process's ranks
+  std::vector<std::unique_ptr<PassRecorder>> passes_;  ///< by rank
+  std::vector<char> has_stepped_;                      ///< by rank
+  PassAgreements agreements_;
   StepsUnderWay steps_;
 };
 

@@ -8,6 +8,15 @@
 #include "parallel/image_bytes.h"
 
 namespace dptrain::parallel {
+namespace {
+
+int64_t count_labels(const BatchPart& part) {
+  int64_t count = 0;
+  for (const auto& labels : part.targets) count += static_cast<int64_t>(labels.size());
+  return count;
+}
+
+}  // namespace
 
 bool PartReader::sends_images(const BatchPart& part) {
   // A CPU worker has the images, and a part of the model without the beginning needs none. A device without samples may
@@ -17,17 +26,19 @@ bool PartReader::sends_images(const BatchPart& part) {
 }
 
 bool PartReader::sends_labels(const BatchPart& part) const {
-  return part.text.tokens.empty() && model_.has_end() && !model_.is_one_beginning();
+  return part.text.tokens.empty() && model_.has_end() && (part.dataset == nullptr || !model_.is_one_beginning());
 }
 
 int64_t PartReader::count_numbers(const BatchPart& part) {
   if (sends_images(part)) return count_image_numbers(part);
-  return sends_labels(part) ? part.samples() : count_text_numbers(part);
+  return sends_labels(part) ? count_labels(part) : count_text_numbers(part);
 }
 
 int32_t* PartReader::write_numbers(const BatchPart& part, int32_t* out) {
   if (sends_images(part)) return write_image_numbers(part, out);
-  return sends_labels(part) ? std::ranges::copy(part.targets[0], out).out : write_text_numbers(part, out);
+  if (!sends_labels(part)) return write_text_numbers(part, out);
+  for (const auto& labels : part.targets) out = std::ranges::copy(labels, out).out;
+  return out;
 }
 
 ModelSamples PartReader::decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers,
@@ -63,6 +74,17 @@ ModelSamples PartReader::decoded(const BatchPart& part, const Tensor& ids, const
 ModelSamples PartReader::samples_of(const BatchPart& part, const PartPlace& place, const nn::StageRange& stages) {
   return decoded(part, exchange_.sample_ids().samples(place.sample, place.sample + part.samples()),
                  exchange_.numbers().samples(place.number, place.number + count_numbers(part)), stages);
+}
+
+std::vector<Tensor> PartReader::labels_of(const BatchPart& part, const PartPlace& place) {
+  std::vector<Tensor> labels;
+  int64_t at = place.number;
+  for (const auto& of_output : part.targets) {
+    const auto count = static_cast<int64_t>(of_output.size());
+    labels.push_back(exchange_.numbers().window(at, {count}, Layout::plain));
+    at += count;
+  }
+  return labels;
 }
 
 ModelSamples PartReader::uploaded(const BatchPart& part, const nn::StageRange& stages) {

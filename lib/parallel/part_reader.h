@@ -45,6 +45,8 @@ class PartReader {
 
   /// The samples of one of the step's parts, as these stages of the model need them.
   ModelSamples samples_of(const BatchPart& part, const PartPlace& place, const nn::StageRange& stages = {});
+  /// The labels, by output, of a part that brings only labels and sample ids.
+  std::vector<Tensor> labels_of(const BatchPart& part, const PartPlace& place);
   /// The samples of any part; uploads them now.
   ModelSamples uploaded(const BatchPart& part, const nn::StageRange& stages = {});
 
@@ -53,7 +55,7 @@ class PartReader {
   /// first use, copies the data set to the device if it fits.
   bool sends_images(const BatchPart& part);
   /// Whether a part's labels are sent with each step, because its images are read on another device, or in other
-  /// stages, than where its losses are computed.
+  /// stages, than where its losses are computed. A part without a data set has no images of its own.
   bool sends_labels(const BatchPart& part) const;
   /// `numbers`: the part's numbers, on the device.
   ModelSamples decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers, const nn::StageRange& stages);

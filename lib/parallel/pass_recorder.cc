@@ -51,27 +51,26 @@ void PassRecorder::give_in(Mode mode, const std::function<void(Mode)>& give) {
   give(mode);
 }
 
-StageLink::Crossing PassRecorder::run(const std::function<StageLink::Crossing()>& give) {
+std::vector<Tensor> PassRecorder::run(const std::function<std::vector<Tensor>()>& give) {
   switch (mode_) {
     case Mode::done: {
-      // Another stage on the GPU may be about to record while this stage's kernels are loaded.
+      // Another replica, or stage, on the GPU may be about to record while this one's kernels are loaded.
       const std::shared_ptr<void> recording_off = records() ? replica_.device().keep_recording_off() : nullptr;
       return give();
     }
     case Mode::rehearsed: {
-      StageLink::Crossing sent;
-      RecordedSection work(replica_.device(), step_->idle, [&] { sent = give(); });
-      StageLink::Crossing kept = sent;
-      if (sent.value.defined()) kept.value = sent.value.borrowed();
-      step_->passes.push_back({.work = std::move(work), .sent = std::move(kept)});
-      return sent;
+      std::vector<Tensor> results, kept;
+      RecordedSection work(replica_.device(), step_->idle, [&] { results = give(); });
+      for (const Tensor& result : results) kept.push_back(result.defined() ? result.borrowed() : result);
+      step_->passes.push_back({.work = std::move(work), .results = std::move(kept)});
+      return results;
     }
     case Mode::replayed: break;
   }
   DPTRAIN_CHECK(has_more(), "a replayed step has more passes than it was recorded with");
   Pass& pass = step_->passes[next_++];
   pass.work.run();
-  return pass.sent;
+  return pass.results;
 }
 
 Tensor PassRecorder::place_of(const StageLink& link, int64_t micro_batch) const {

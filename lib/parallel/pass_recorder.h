@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "parallel/recorded_section.h"
 #include "parallel/replica.h"
@@ -12,8 +13,8 @@
 
 namespace dptrain::parallel {
 
-/// Records and replays the passes of a pipeline's stages on one device; between passes the device exchanges tensors
-/// with other devices. If the device can record, the first step of given sizes runs operator by operator, and later
+/// Records and replays the passes of a step on one device; between passes the device exchanges tensors with other
+/// devices. If the device can record, the first step of given sizes runs operator by operator, and later
 /// steps of these sizes are replayed.
 ///
 /// A step is recorded as a whole in a rehearsal, before the step itself. The rehearsal records all passes in order and
@@ -41,8 +42,9 @@ class PassRecorder {
   /// Whether the current step's sizes are ones that the device records, now or in a later step.
   bool records() const { return step_ != nullptr; }
 
-  /// Runs one pass. Calls `give`, which returns what the pass sends, unless the pass is replayed.
-  StageLink::Crossing run(const std::function<StageLink::Crossing()>& give);
+  /// Runs one pass. Calls `give` unless the pass is replayed. `give` returns the tensors that are sent after the pass,
+  /// and those that are received into before the next one; these are the tensors that `run` returns.
+  std::vector<Tensor> run(const std::function<std::vector<Tensor>()>& give);
 
   /// The address for what a link receives for a micro-batch; undefined if any address will do.
   Tensor place_of(const StageLink& link, int64_t micro_batch) const;
@@ -54,7 +56,7 @@ class PassRecorder {
   // memory.
   struct Pass {
     RecordedSection work;
-    StageLink::Crossing sent;
+    std::vector<Tensor> results;
   };
   struct Step {
     bool is_recorded = false;

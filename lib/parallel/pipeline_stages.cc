@@ -153,11 +153,10 @@ void PipelineStages::rehearse(const std::function<void(bool rehearses)>& make) {
   all_links_rehearse(false);
 }
 
-StageLink::Crossing PipelineStages::do_pass(Stage& at, StageLaps::Of kind, double& seconds,
-                                            const std::function<StageLink::Crossing()>& give) {
+Tensor PipelineStages::do_pass(Stage& at, StageLaps::Of kind, double& seconds, const std::function<Tensor()>& give) {
   const Timing computing(seconds);
   if (is_lapped_) laps_->add(at.number, StageLaps::Of::waiting);
-  StageLink::Crossing sent = recorder_.run(give);
+  Tensor sent = recorder_.run([&] { return std::vector<Tensor>{give()}; }).front();
   if (is_lapped_) laps_->add(at.number, kind);
   return sent;
 }
@@ -165,7 +164,7 @@ StageLink::Crossing PipelineStages::do_pass(Stage& at, StageLaps::Of kind, doubl
 void PipelineStages::record_alike(const std::function<void()>& give) {
   recorder_.run([&] {
     give();
-    return StageLink::Crossing();
+    return std::vector<Tensor>();
   });
 }
 
@@ -212,16 +211,16 @@ void PipelineStages::forward(StepUnderway& step, const StageAction& action) {
   expect_next(step);
   if (!laps_ || is_lapped_) ++at.times.micro_batches;
   Underway& own = step.under_way[{action.stage, action.micro_batch}];
-  const StageLink::Crossing sent = do_pass(at, StageLaps::Of::forward, at.times.forward_s,
-                                           [&] { return compute_forward(step, action, own, std::move(received)); });
+  const Tensor sent = do_pass(at, StageLaps::Of::forward, at.times.forward_s,
+                              [&] { return compute_forward(step, action, own, std::move(received)); });
   if (!at.next) return;
-  at.is_answered = sent.requires_gradient;
-  own.sending = at.next->start_send(signature_of(step.part(action), true), sent);
+  own.sending = at.next->start_send(signature_of(step.part(action), true),
+                                    {.value = sent, .requires_gradient = at.is_answered.value()});
 }
 
-StageLink::Crossing PipelineStages::compute_forward(const StepUnderway& step, const StageAction& action, Underway& own,
-                                                    StageLink::Crossing received) {
-  const Stage& at = stage(action.stage);
+Tensor PipelineStages::compute_forward(const StepUnderway& step, const StageAction& action, Underway& own,
+                                       StageLink::Crossing received) {
+  Stage& at = stage(action.stage);
   const PartPlace& place = step.places[static_cast<size_t>(action.micro_batch)];
   const InSpan span(replica_.device().timeline(), pass_name("forward", action));
   own.tape = std::make_unique<Tape>(replica_.recording());
@@ -237,7 +236,8 @@ StageLink::Crossing PipelineStages::compute_forward(const StepUnderway& step, co
   const Variable& output = outputs.front();
   own.output = output.without_value();
   own.output_layout = output.value().layout();
-  return {.value = output.value(), .requires_gradient = output.requires_gradient()};
+  at.is_answered = output.requires_gradient();
+  return output.value();
 }
 
 void PipelineStages::backward(StepUnderway& step, const StageAction& action) {
@@ -250,16 +250,15 @@ void PipelineStages::backward(StepUnderway& step, const StageAction& action) {
   }
   expect_next(step);
   if (!gets_gradient(at)) return;
-  const StageLink::Crossing sent = do_pass(at, StageLaps::Of::backward, at.times.backward_s,
-                                           [&] { return compute_backward(step, action, own, std::move(gradient)); });
-  if (!sent.value.defined()) return;
+  const Tensor sent = do_pass(at, StageLaps::Of::backward, at.times.backward_s,
+                              [&] { return compute_backward(step, action, own, std::move(gradient)); });
+  if (!sent.defined()) return;
   // At most one gradient is under way: whatever else its receiver waits for, it takes earlier values from here first.
   finish(at, step.gradient);
-  step.gradient = at.previous->start_send(signature_of(step.part(action), true), sent);
+  step.gradient = at.previous->start_send(signature_of(step.part(action), true), {.value = sent});
 }
 
-StageLink::Crossing PipelineStages::compute_backward(StepUnderway& step, const StageAction& action, Underway& own,
-                                                     Tensor gradient) {
+Tensor PipelineStages::compute_backward(StepUnderway& step, const StageAction& action, Underway& own, Tensor gradient) {
   const Stage& at = stage(action.stage);
   const bool whole = action.kind == StageAction::Kind::backward;
   const InSpan span(replica_.device().timeline(), pass_name(whole ? "backward" : "backward data", action));
@@ -276,7 +275,7 @@ StageLink::Crossing PipelineStages::compute_backward(StepUnderway& step, const S
   }
   if (!at.previous || !own.input.requires_gradient()) return {};
   DPTRAIN_CHECK(own.input.gradient().defined(), "no gradient goes back to the stage before");
-  return {.value = own.input.gradient()};
+  return own.input.gradient();
 }
 
 void PipelineStages::backward_weights(StepUnderway& step, const StageAction& action) {
@@ -285,7 +284,7 @@ void PipelineStages::backward_weights(StepUnderway& step, const StageAction& act
   do_pass(at, StageLaps::Of::backward_weights, at.times.backward_weights_s, [&] {
     const InSpan span(replica_.device().timeline(), pass_name("backward weights", action));
     step.under_way.extract({action.stage, action.micro_batch}).mapped().tape->backward_weights();
-    return StageLink::Crossing();
+    return Tensor();
   });
 }
 

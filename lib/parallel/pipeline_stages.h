@@ -126,12 +126,11 @@ class PipelineStages {
   void expect_next(const StepUnderway& step);
   void finish(Stage& at, std::unique_ptr<CommWork>& work);
   /// Has the device do a pass of a stage. Adds its time to `seconds`.
-  StageLink::Crossing do_pass(Stage& at, StageLaps::Of kind, double& seconds,
-                              const std::function<StageLink::Crossing()>& give);
-  // One pass on a received value. They return what is sent on, or back.
-  StageLink::Crossing compute_forward(const StepUnderway& step, const StageAction& action, Underway& own,
-                                      StageLink::Crossing received);
-  StageLink::Crossing compute_backward(StepUnderway& step, const StageAction& action, Underway& own, Tensor gradient);
+  Tensor do_pass(Stage& at, StageLaps::Of kind, double& seconds, const std::function<Tensor()>& give);
+  // One pass on a received value. They return what is sent on, or back; undefined: nothing.
+  Tensor compute_forward(const StepUnderway& step, const StageAction& action, Underway& own,
+                         StageLink::Crossing received);
+  Tensor compute_backward(StepUnderway& step, const StageAction& action, Underway& own, Tensor gradient);
   /// Whether a gradient comes for a stage's output; called once `is_answered` is known. The last stage always has the
   /// gradients of its losses.
   static bool gets_gradient(const Stage& at) { return !at.next || at.is_answered.value(); }

@@ -74,10 +74,10 @@ PipelineStrategy::PipelineStrategy(const StrategyContext& context, const Pipelin
       replicas_(options.replicas),
       step_(step_of(options, std::ssize(cut))),
       flush_(options.micro_batches),
-      is_of_text_(context.replica.input.text.has_value()),
       averages_weights_(context.replica.average_decay.has_value()),
       sums_(static_cast<size_t>(ranks())),
       has_stepped_(sums_.size()),
+      agreements_(team(), context.replica.input.text.has_value()),
       steps_(team(), context.replica.steps_in_flight) {
   make_stages(context.planted);
   const std::vector<StageFacts> facts = exchange_facts();
@@ -117,11 +117,7 @@ void PipelineStrategy::agree_on_recording(const StrategyContext& context) {
   for (int process = 0; process < shape.processes(); ++process) is_one_each &= shape.ranks_of(process).size() == 1;
   // A GPU that sends by NCCL waits for another process's GPU, and a GPU beside that one may wait for both to record.
   if (is_one_each) return;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    agreements_.push_back(std::make_unique<RecordingAgreement>(team().host_communicator(rank)));
-    stages(rank).recorder().agree_by(
-        [to = agreements_.back().get()](StepRecorder::How own) { return to->of_all(own); });
-  }
+  for (int rank = 0; rank < ranks(); ++rank) agreements_.join(rank, stages(rank).recorder());
 }
 
 std::vector<StageFacts> PipelineStrategy::exchange_facts() {
@@ -195,9 +191,7 @@ void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const Step
     const StepParts parts = parts_on(*batch, rank);
     own.begin_step(parts, numbers, totals_of(*batch), is_last(rank) ? KeptResults::of(parts) : KeptResults());
     statistics(rank).begin_step(batch->samples);
-    if (!agreements_.empty())
-      agreements_[static_cast<size_t>(rank)]->begin_step(
-          is_of_text_ ? std::nullopt : std::optional(sizes_of_all(*batch, own.device())));
+    agreements_.begin_step(rank, *batch);
     stages(rank).make_step(parts, [&](bool rehearses) { give_step(rank, step, parts, rehearses); });
     statistics(rank).end_step(parts, batch->samples);
     end_step(rank);

@@ -3,11 +3,11 @@
 #include <memory>
 #include <vector>
 
+#include "parallel/pass_agreements.h"
 #include "parallel/pipeline_cut.h"
 #include "parallel/pipeline_figures.h"
 #include "parallel/pipeline_schedule.h"
 #include "parallel/pipeline_stages.h"
-#include "parallel/recording_agreement.h"
 #include "parallel/replicated_strategy.h"
 #include "parallel/stage_facts.h"
 #include "parallel/steps_under_way.h"
@@ -105,14 +105,12 @@ class PipelineStrategy final : public ReplicatedStrategy {
   int replicas_;
   PipelineStep step_;  ///< the step with the most micro-batches so far
   int64_t flush_;
-  bool is_of_text_;
   bool averages_weights_;
   bool shares_statistics_ = false;                       ///< some stage's passes share batch statistics
   std::vector<std::unique_ptr<PipelineStages>> stages_;  ///< by rank
   std::vector<Sums> sums_;                               ///< by rank
   std::vector<char> has_stepped_;                        ///< by rank
-  /// By rank, if ranks record at the same time; else empty.
-  std::vector<std::unique_ptr<RecordingAgreement>> agreements_;
+  PassAgreements agreements_;
   StepsUnderWay steps_;
 };
 

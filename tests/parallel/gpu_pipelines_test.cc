@@ -3,9 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <iterator>
-
 #include "parallel/gpu_strategies.h"
 #include "parallel/pipelines.h"
 #include "parallel/residual_net.h"
@@ -15,39 +12,6 @@ namespace gpu_pipelines_test {
 
 class CudaPipelines : public CudaStrategies {
  protected:
-  struct Outcome {
-    Trained trained;
-    std::vector<int64_t> graph_steps;  ///< graph_steps of each rank
-  };
-  /// Two steps of 16 samples, in micro-batches of 4, and one step of 7, in micro-batches of 2, 2, 2 and 1.
-  static std::vector<double> train_epoch(Strategy& strategy) { return train(strategy, digits(39, 10), 3, 16, 0.05, 4); }
-  /// The result of three epochs.
-  static Outcome outcome(const StrategyOptions& options) {
-    const auto strategy = make_strategy(options);
-    Outcome outcome;
-    for (int epoch = 0; epoch < 3; ++epoch)
-      std::ranges::copy(train_epoch(*strategy), std::back_inserter(outcome.trained.losses));
-    outcome.trained.state = strategy->state_dict();
-    for (int rank = 0; rank < strategy->ranks(); ++rank)
-      outcome.graph_steps.push_back(strategy->take_costs(rank).graph_steps);
-    return outcome;
-  }
-  /// Expects that on GPUs all steps but the first of each size are graphs, and that graphs change no bit.
-  static void expect_graphs_alike(StrategyOptions options) {
-    options.micro_batches = options.pipeline.micro_batches = 4;
-    const Outcome recorded = outcome(options);
-    for (size_t rank = 0; rank < options.list.size(); ++rank)
-      EXPECT_EQ(recorded.graph_steps[rank], options.list[rank].kind == DeviceKind::cuda ? 7 : 0) << "rank " << rank;
-    options.records = false;
-    const Outcome done = outcome(options);
-    EXPECT_EQ(done.graph_steps, std::vector<int64_t>(options.list.size(), 0));
-    expect_same_bits(recorded.trained, done.trained);
-  }
-  /// GPU 0, and a second GPU if there is one.
-  static std::vector<DeviceId> two_gpus() {
-    const auto gpus = cuda_devices();
-    return {kGpu, {DeviceKind::cuda, gpus[gpus.size() > 1 ? 1 : 0].index}};
-  }
   /// LeNet in two stages.
   static StrategyOptions two_stages(std::vector<DeviceId> list) {
     StrategyOptions options{.name = "model_parallel", .sgd = {.momentum = 0.9}, .list = std::move(list)};
@@ -163,9 +127,9 @@ TEST_F(CudaPipelines, TakeNoMoreMemoryForGraphs) {
     const auto peaks = [&](bool records) {
       options.records = records;
       const auto strategy = make_strategy(options);
-      for (int epoch = 0; epoch < 2; ++epoch) train_epoch(*strategy);
+      for (int epoch = 0; epoch < 2; ++epoch) train_epoch(*strategy, digits(39, 10));
       for (int rank = 0; rank < 2; ++rank) strategy->take_costs(rank);
-      train_epoch(*strategy);
+      train_epoch(*strategy, digits(39, 10));
       return std::pair(strategy->take_costs(0).peak_bytes, strategy->take_costs(1).peak_bytes);
     };
     EXPECT_EQ(peaks(true), peaks(false));

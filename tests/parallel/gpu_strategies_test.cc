@@ -20,9 +20,10 @@ TEST_F(CudaStrategies, AGpuLearnsWhatACpuWorkerDoes) {
 }
 
 TEST_F(CudaStrategies, RecordedStepsEndInTheBitsOfOthers) {
-  // data_parallel records nothing. `single` replays the last three of these steps of 16 samples; the last batch has 8.
+  // The last three of these steps of 16 samples are replayed; the last batch has 8.
   const auto recorded = trained({.name = "single", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 6, 16, 88);
-  const auto done = trained({.name = "data_parallel", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 6, 16, 88);
+  const auto done =
+      trained({.name = "data_parallel", .sgd = {.momentum = 0.9}, .list = {kGpu}, .records = false}, 6, 16, 88);
   expect_same_bits(recorded, done);
 }
 
@@ -49,6 +50,7 @@ TEST_F(CudaStrategies, RecordedStepsCountAndClipAsOthersDo) {
                           .list = {kGpu}};
   const auto recorded = trained(options, 6, 16, 88);
   options.name = "data_parallel";
+  options.records = false;
   const auto done = trained(options, 6, 16, 88);
   expect_same_bits(recorded, done);
   const auto cpu = trained(
@@ -71,7 +73,9 @@ TEST_F(CudaStrategies, OptimizersByLayersEndInTheSameBitsEverywhere) {
       options.name = "single";
       const auto recorded = trained(options, 6, 16, 88);
       options.name = "data_parallel";
+      options.records = false;
       expect_same_bits(recorded, trained(options, 6, 16, 88));
+      options.records = true;
       options.list = {kGpu, kGpu, kGpu};
       options.name = "ddp";
       const auto ddp = trained(options, 4, 16, 56);
@@ -289,7 +293,8 @@ TEST_F(CudaStrategies, RunningStatisticsAreSharedBesideRecordedSteps) {
     SCOPED_TRACE(batch_norm_mode_name(mode));
     StrategyOptions options{.net = residual_net(), .list = {kGpu, kGpu}, .batch_norm = mode};
     const auto recorded = trained(options, 5, 16, 80);  // the last three are replayed
-    options.name = "data_parallel";                     // records nothing
+    options.name = "data_parallel";
+    options.records = false;
     const auto done = trained(options, 5, 16, 80);
     expect_same_bits(recorded.state, done.state);
   }

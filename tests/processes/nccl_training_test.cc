@@ -275,6 +275,27 @@ TEST_F(NcclJobTest, StagesHandOnByNccl) {
   }
 }
 
+/// Each process scatters its part of a batch over its GPUs. NCCL sums the gradients of all GPUs between graphs.
+TEST_F(NcclJobTest, DataParallelInsideProcessesEndsInTheBitsOfDdp) {
+  needs(3);
+  if (IsSkipped()) return;
+  Command settings = kLittleData;
+  settings.insert(settings.end(), {"--set", "deterministic=true", "--set"});
+  const auto with_strategy = [&](const char* strategy) {
+    Command all = settings;
+    all.emplace_back(strategy);
+    return all;
+  };
+  const Finished one = alone(on_gpus("one", "cuda:0-2", with_strategy("strategy=ddp")));
+  ASSERT_EQ(one.exit, 0) << one.err;
+  const Launched job = launch_on({"cuda:0", "cuda:1-2"}, with_strategy("strategy={name: ddp, inside: data_parallel}"));
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+  const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
+  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+  EXPECT_EQ(got["train"]["loss"], expected["train"]["loss"]);
+  for (const json& device : got["devices"]) EXPECT_GE(device["graph_steps"], got["step"].get<int>() - 2) << got;
+}
+
 /// With several stages per GPU, the last GPU's neighbor is the first. Three GPUs have six connections; two GPUs have
 /// two, one for activations and one for gradients.
 TEST_F(NcclJobTest, StagesOfAGpuHandOnAllAround) {
