@@ -91,10 +91,16 @@ int DataParallel::first_part() { return replica(0).has_shards() ? ReplicatedStra
 
 void DataParallel::train_shards(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
   make_step(steps_, std::move(batch), numbers, [this](const RankStep& step) {
-    communicate(step.rank, [&] { replicate(step.rank); });
-    step.replica.model().refresh_copies();
-    step.replica.forward_backward(step.parts, {});
-    reduce_and_update(step.rank);
+    agreements_.begin_step(step.rank, step.batch);
+    passes(step.rank).make_step(step.parts, [&](PassRecorder::Mode) {
+      communicate(step.rank, [&] { replicate(step.rank); });
+      passes(step.rank).run([&] {
+        step.replica.model().refresh_copies();
+        step.replica.forward_backward(step.parts, {});
+        return std::vector<Tensor>();
+      });
+      reduce_and_update(step.rank);
+    });
   });
 }
 

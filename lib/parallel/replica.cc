@@ -119,10 +119,12 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
     };
   }
   exchange_.begin(values);
+  if (shards_) shards_->begin_step(parts, {.numbers = numbers_, .totals = totals_});
 }
 
 void Replica::end_step() {
   exchange_.end();
+  if (shards_) shards_->end_step();
   if (!faults_.end_step(numbers_.step, *model_, [this](const Parameter& of) { return own_weight(of); })) return;
   if (sharded_)
     sharded_->weights().refresh_copies();
@@ -147,6 +149,7 @@ StepRecorder::Signature Replica::step_signature(const StepParts& parts) const {
     for (const auto& labels : samples->targets) signature.push_back(static_cast<int64_t>(labels.size()));
   }
   signature.push_back(exchange_.generation());
+  if (shards_) signature.push_back(shards_->generation());
   // Recorded work differs with and without timeline marks.
   signature.push_back(device_.timeline() != nullptr ? 1 : 0);
   return signature;

@@ -144,7 +144,7 @@ class Replica {
 
   /// Whether a step can be recorded, if all ranks record the exchanges of their batch norms together.
   bool can_record_with_others() const {
-    return (!shares_statistics() || statistics_->can_be_recorded()) && !has_shards() && observer_ == nullptr;
+    return (!shares_statistics() || statistics_->can_be_recorded()) && observer_ == nullptr;
   }
   /// Whether run_section records on devices that can record.
   bool records_steps() const { return can_record_with_others() && (!shares_statistics() || records_with_others_); }

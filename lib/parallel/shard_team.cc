@@ -53,20 +53,36 @@ ShardTeam::ShardTeam(Replica& own, const ReplicaSpec& spec)
 
 ShardTeam::~ShardTeam() = default;
 
-void ShardTeam::forward_backward(const StepParts& parts, const Step& step, const Replica::UnusedHook& unused) {
+StepParts ShardTeam::parts_of(int shard, const StepParts& parts) const {
   const auto micro_batches = static_cast<std::ptrdiff_t>(parts.size() / shards_.size());
-  const auto parts_of = [&](int shard) {
-    const auto first = parts.begin() + shard * micro_batches;
-    return StepParts(first, first + micro_batches);
-  };
+  const auto first = parts.begin() + shard * micro_batches;
+  return {first, first + micro_batches};
+}
+
+void ShardTeam::begin_step(const StepParts& parts, const Step& step) {
+  for (int shard = 0; shard < shards(); ++shard)
+    shards_[static_cast<size_t>(shard)]->begin_step(parts_of(shard, parts), step.numbers, step.totals);
+}
+
+void ShardTeam::end_step() {
+  for (const auto& shard : shards_) shard->end_step();
+}
+
+int64_t ShardTeam::generation() const {
+  int64_t all = 0;
+  for (const auto& shard : shards_) all += shard->exchange().generation();
+  return all;
+}
+
+void ShardTeam::forward_backward(const StepParts& parts, const Step& step, const Replica::UnusedHook& unused) {
   if (!threads_) {
-    for (int shard = 0; shard < shards(); ++shard) compute(shard, parts_of(shard), step, unused);
+    for (int shard = 0; shard < shards(); ++shard) compute(shard, parts_of(shard, parts), step, unused);
   } else {
     std::vector<std::exception_ptr> failures(static_cast<size_t>(threads_->size()));
     threads_->run([&](int worker) {
       try {
         for (int shard = worker; shard < shards(); shard += threads_->size())
-          compute(shard, parts_of(shard), step, unused);
+          compute(shard, parts_of(shard, parts), step, unused);
       } catch (...) {
         failures[static_cast<size_t>(worker)] = std::current_exception();
         sum_.give_up();
@@ -81,9 +97,6 @@ void ShardTeam::forward_backward(const StepParts& parts, const Step& step, const
   if (model.running_states().elements() > 0)
     model.running_states().copy_from(
         sum.window(model.gradients().elements(), model.running_states().shape(), Layout::plain));
-  StepResults results;
-  for (const auto& shard : shards_) append(results, shard->take_results(true).front());
-  results_.push_back(std::move(results));
 }
 
 void ShardTeam::compute(int shard, const StepParts& parts, const Step& step, const Replica::UnusedHook& unused) {
@@ -95,10 +108,8 @@ void ShardTeam::compute(int shard, const StepParts& parts, const Step& step, con
   model.bind_gradients(flat.window(0, own_.model().gradients().shape(), Layout::plain));
   const Tensor& states = model.running_states();
   if (states.elements() > 0) states.copy_from(own_.model().running_states());
-  replica.begin_step(parts, step.numbers, step.totals);
   replica.forward_backward(parts, {}, unused);
   replica.exchange().publish();
-  replica.end_step();
   if (states.elements() > 0) {
     const Tensor weighted = flat.window(model.gradients().elements(), states.shape(), Layout::plain);
     weighted.fill_zero();
@@ -115,9 +126,9 @@ float ShardTeam::share_of(int shard, const StepParts& parts, const StepTotals& t
 }
 
 StepResults ShardTeam::take_results() {
-  StepResults oldest = std::move(results_.front());
-  results_.pop_front();
-  return oldest;
+  StepResults results;
+  for (const auto& shard : shards_) append(results, shard->exchange().take_oldest());
+  return results;
 }
 
 }  // namespace dptrain::parallel

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -32,15 +31,23 @@ class ShardTeam {
     StepNumbers numbers;
     StepTotals totals;
   };
+  /// Begins every shard's step. `parts`: for one shard after the other, its part of every micro-batch.
+  void begin_step(const StepParts& parts, const Step& step);
   /// Computes the sums over this rank's shards and leaves them in `own`'s model: the gradients, and the running
-  /// statistics weighted by samples. `parts`: for one shard after the other, its part of every micro-batch. `unused`:
-  /// as in Replica::forward_backward; several threads may call it.
+  /// statistics weighted by samples. `parts`: as in `begin_step`. `unused`: as in Replica::forward_backward; several
+  /// threads may call it. A GPU may record this.
   void forward_backward(const StepParts& parts, const Step& step, const Replica::UnusedHook& unused);
+  /// Ends the steps, once all of their device work has been given.
+  void end_step();
   /// Returns the results, shard by shard, of the oldest step whose results haven't been taken.
   StepResults take_results();
+  /// Changes when recorded work of the shards has become invalid; see StepExchange::generation.
+  int64_t generation() const;
 
  private:
   void compute(int shard, const StepParts& parts, const Step& step, const Replica::UnusedHook& unused);
+  /// A shard's part of every micro-batch.
+  StepParts parts_of(int shard, const StepParts& parts) const;
 
   /// The weight of a shard's running statistics in the sum over all shards.
   float share_of(int shard, const StepParts& parts, const StepTotals& totals) const;
@@ -51,7 +58,6 @@ class ShardTeam {
   std::vector<std::unique_ptr<Device>> cores_;  ///< empty if the rank computes one shard at a time
   std::vector<std::unique_ptr<Replica>> shards_;
   ShardSum sum_;
-  std::deque<StepResults> results_;
   std::unique_ptr<WorkerThreads> threads_;  ///< null if the rank's thread computes alone
 };
 

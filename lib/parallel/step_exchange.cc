@@ -136,6 +136,13 @@ std::vector<StepResults> StepExchange::take(bool all) {
   return std::exchange(finished_, {});
 }
 
+StepResults StepExchange::take_oldest() {
+  if (finished_.empty()) finish_oldest();
+  StepResults oldest = std::move(finished_.front());
+  finished_.erase(finished_.begin());
+  return oldest;
+}
+
 PhaseTimes StepExchange::take_device_times() { return std::exchange(device_times_, {}); }
 
 }  // namespace dptrain::parallel

@@ -83,6 +83,8 @@ class StepExchange {
   void end();
   /// Returns the results of finished steps, oldest first. With `all` it first waits for the steps under way.
   std::vector<StepResults> take(bool all);
+  /// Returns the results of the oldest step that haven't been taken. Waits for the step if it is under way.
+  StepResults take_oldest();
   /// Returns the seconds that the device's own clock measured in the steps taken; nothing for a CPU worker.
   PhaseTimes take_device_times();
 

@@ -313,38 +313,5 @@ TEST_F(CudaStrategies, HalfPrecisionLearnsAlike) {
   }
 }
 
-TEST_F(CudaStrategies, ShardsEndInTheBitsOfOneGpu) {
-  const auto sharded = [](StrategyOptions options, const char* name, int gpus, int shards = 4) {
-    options.name = name;
-    options.list.assign(static_cast<size_t>(gpus), kGpu);
-    StrategyContext context = context_of(options);
-    context.shards = shards;
-    const auto strategy = make_strategy(options, context);
-    // Shards have 4 samples, in the last step 3 or 2.
-    auto losses = train(*strategy, digits(26, 10), 2, 16, 0.05);
-    return Trained{strategy->state_dict(), std::move(losses)};
-  };
-  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
-    StrategyOptions options{.net = residual_net(), .sgd = {.momentum = 0.9}, .precision = precision};
-    const Trained single = sharded(options, "single", 1), local = sharded(options, "kvstore_local", 1);
-    // Four GPUs without shards compute the same parts with the same scale, and save the first GPU's running statistics.
-    const Trained whole = sharded(options, "ddp", 4, 0);
-    for (size_t t = 0; t < whole.state.size(); ++t)
-      if (whole.state[t].name.find("running_") == std::string::npos) {
-        EXPECT_TRUE(single.state[t].values == whole.state[t].values) << whole.state[t].name;
-      }
-    for (const int gpus : {1, 2, 4}) {
-      SCOPED_TRACE(::testing::Message() << gpus << " GPUs, precision " << static_cast<int>(precision));
-      for (const char* name : {"ddp", "ddp_sharded", "data_parallel", "kvstore"}) {
-        SCOPED_TRACE(name);
-        const Trained several = sharded(options, name, gpus);
-        expect_same_bits(several, single);
-      }
-      // In host memory a CPU worker makes the update, and it rounds differently.
-      expect_same_bits(sharded(options, "kvstore_local", gpus).state, local.state);
-    }
-  }
-}
-
 }  // namespace gpu_strategies_test
 }  // namespace dptrain::parallel
