@@ -161,9 +161,11 @@ Run add_bench_command(CLI::App& command) {
       ->delimiter(',')
       ->check(CLI::Range(1e-6, 4096.0))
       ->check(refuse_nan)
+      ->type_name("MIB")
       ->capture_default_str();
   comm->add_option("--repeats", flags->repeats, "calls that the median is of")
       ->check(CLI::Range(1, 10000))
+      ->type_name("N")
       ->capture_default_str();
   comm->add_flag("--json", flags->json, "one JSON document");
   return [flags, ops, run_ops] { return ops->parsed() ? run_ops() : bench_comm(*flags); };

@@ -1,8 +1,10 @@
 #include "help_format.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <regex>
 #include <string>
 
 #include "base/text_table.h"
@@ -14,6 +16,9 @@ namespace {
 /// The fewest columns for an option's description, whatever the width of the terminal.
 constexpr int kFewestColumns = 30;
 
+/// The range that CLI11 writes behind a type's name, as in "N:INT in [1 - 1000]".
+const std::regex kRange(R"(:(INT|UINT|FLOAT) in \[(\S+) - (\S+)\])");
+
 class HelpFormat : public CLI::Formatter {
  public:
   explicit HelpFormat(int width) : width_(width) {}
@@ -21,15 +26,19 @@ class HelpFormat : public CLI::Formatter {
   std::string make_description(const CLI::App* command) const override {
     return wrapped(CLI::Formatter::make_description(command), width_);
   }
-  /// Leaves out the excluded options, which make the name longer than its column; an error names them if both are
-  /// given.
+  /// Leaves out what makes the name longer than its column: the range, which goes with the description, and the
+  /// excluded options; an error names them if both are given.
   std::string make_option_opts(const CLI::Option* option) const override {
     std::string opts = CLI::Formatter::make_option_opts(option);
     opts.resize(std::min(opts.size(), opts.find(" Excludes:")));
-    return opts;
+    return std::regex_replace(opts, kRange, "");
   }
   std::string make_option_desc(const CLI::Option* option) const override {
-    return beside_name(CLI::Formatter::make_option_desc(option));
+    std::smatch range;
+    const std::string type = option->get_type_name();
+    const bool has_range = std::regex_search(type, range, kRange);
+    const std::string text = CLI::Formatter::make_option_desc(option);
+    return beside_name(has_range ? fmt::format("{} ({} to {})", text, range[2].str(), range[3].str()) : text);
   }
   std::string make_subcommand(const CLI::App* command) const override {
     std::ostringstream out;

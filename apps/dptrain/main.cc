@@ -107,6 +107,8 @@ std::string key_advice(const CLI::App& command, const std::vector<std::string>& 
   std::string key = first.substr(2, equals - 2);
   std::ranges::replace(key, '-', '_');
   if (!is_config_key(key)) return "";
+  if (key == "links")
+    return "the key links takes the links themselves: --set 'links={gbps: 1}'; files are for dptrain plan";
   const std::string value = equals < first.size() ? first.substr(equals + 1)
                             : unknown.size() > 1  ? unknown[1]
                                                   : "VALUE";

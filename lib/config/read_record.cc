@@ -133,6 +133,7 @@ std::string short_origin(const ConfigOrigin& origin) {
 
 std::string place(const ConfigOrigin& origin, const std::string& dotted) {
   const std::string text = origin.text();
+  if (text == "--" + dotted) return text;  // a flag with the key's name, such as --devices
   return text.empty() ? dotted : fmt::format("{}: {}", text, dotted);
 }
 

@@ -275,7 +275,9 @@ ConfigNode parse_yaml_document(std::string_view text, const std::string& source,
 }
 
 ConfigNode parse_yaml_value(std::string_view text, const std::string& source, const std::string& where) {
-  return parse(YamlInput{.text = text, .source = source, .where = where});
+  ConfigNode value = parse(YamlInput{.text = text, .source = source, .where = where});
+  value.origin.source = source;  // an empty text has no place of its own
+  return value;
 }
 
 }  // namespace dptrain

@@ -26,9 +26,8 @@ ValidationSettings read_validation(ConfigReader& config, const optim::ScheduleSp
         settings.patience = options.optional_integer(
             "patience", {.min = 1, .help = "evaluations in a row without improvement that end the run"});
         if (schedule.kind == optim::ScheduleSpec::Kind::plateau && settings.samples == 0 && !options.describing())
-          options.mistake("samples", "expected samples to be held out for the schedule plateau", "none",
-                          config.has("validation") ? "write samples: 5000, for instance"
-                                                   : "write validation: {samples: 5000}, for instance");
+          config.mistake("schedule", "plateau follows the loss of samples that are held out, expected some", "none",
+                         "write validation: {samples: 5000}, or --set validation.samples=5000");
         // An explicit 0 switches the validation off, together with its other options.
         for (const char* key : {"monitor", "patience"})
           if (options.has(key) && !options.has("samples"))

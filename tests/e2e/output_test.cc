@@ -203,6 +203,12 @@ TEST_F(OutputTest, OptionsThatExcludeEachOtherStandInTheirColumns) {
   EXPECT_NE(help.find("\n  --json                      one JSON document\n"), std::string::npos) << help;
 }
 
+TEST_F(OutputTest, HelpSaysWhichNumbersAnOptionTakes) {
+  const std::string help = run({"bench", "comm", "--help"}).out;
+  EXPECT_NE(help.find("\n  --repeats N=20              calls that the median is of (1 to 10000)\n"), std::string::npos)
+      << help;
+}
+
 TEST_F(OutputTest, DevicesOfOneNameAreToldApart) {
   const Finished twice = run(with(training("run"), {"--devices", "cpu:0,cpu:0,cpu:1"}));
   EXPECT_EQ(twice.exit, 0) << twice.err;

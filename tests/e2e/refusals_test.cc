@@ -49,6 +49,7 @@ TEST_F(RefusalsTest, AKeyThatStandsAmongTheFlagsIsAdvisedSet) {
     expect_refused(arguments, 64, {advice});
   };
   refused({"--batch_size", "32"}, "'--batch_size' is not an argument of dptrain train; write --set batch_size=32");
+  refused({"--links", "links.yaml"}, "--set 'links={gbps: 1}'; files are for dptrain plan");
   refused({"--batch-size=32"}, "write --set batch_size=32");
   refused({"--epochs"}, "write --set epochs=VALUE");
   refused({"--set", "batch_size", "32"}, "write --set batch_size=32");
@@ -116,7 +117,7 @@ TEST_F(RefusalsTest, DevicesThatAreNotThere) {
                         {device, "not on this machine", "there are", "cpu:0 to cpu:63", "--devices cpu:0-1"});
   Arguments arguments = training("run");
   arguments.insert(arguments.end(), {"--devices", "cuda:99"});
-  expect_refused(arguments, 71, {"--devices", "cuda:99", "--devices cpu:0-1"});
+  expect_refused(arguments, 71, {"dptrain: --devices: cuda:99 is not on this machine", "--devices cpu:0-1"});
   arguments.back() = "gpu";
   expect_refused(arguments, 78, {"--devices", "expected a device list", "got 'gpu'"});
 }

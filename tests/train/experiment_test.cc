@@ -229,7 +229,7 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"hosts=a"}, {"--set: hosts: expected a mapping", "write for instance --set 'hosts={a: [cpu:0-1]}'"});
   refused(config, {"hosts={a:cpu:0}"}, {"hosts.a:cpu:0: expected a device list, got ''"});
   refused(config, {"learning_rate=0"}, {"learning_rate", "over 0"});
-  refused(config, {"learning_rate="}, {"learning_rate", "required"});
+  refused(config, {"learning_rate="}, {"--set: learning_rate: required, but empty; write --set 'learning_rate="});
   refused(config, {"strategy=single"}, {"single", "exactly one device", "got 2"});
   const std::string deferred = "strategy={name: ddp, overlap: next_forward}";
   refused(config, {deferred, "clip_norm=1"}, {"clip_norm", "next_forward", "norm of all gradients", "got 1"});
