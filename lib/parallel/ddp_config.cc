@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "optim/optimizer.h"
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
 #include "parallel/strategy_config.h"
@@ -33,6 +34,24 @@ void refuse_inside(ConfigReader& options, const Ddp::Options& ddp) {
                     "data_parallel", "leave it out, or leave out shard_optimizer and compress");
 }
 
+/// Refuses what a bucket-by-bucket update during the next step can't wait for.
+void refuse_deferred_updates(ConfigReader& config, const TrainingSettings& settings) {
+  const auto refuse = [&](const char* key, const std::string& expected, const std::string& got,
+                          const std::string& advice) {
+    config.mistake(key, fmt::format("ddp with overlap: next_forward {}", expected), got,
+                   advice + ", or write overlap: true");
+  };
+  if (settings.has_gpus) refuse("devices", "updates on CPU workers only, expected no GPU", "GPUs", "list CPU workers");
+  if (settings.clip_norm)
+    refuse("clip_norm", "never has the norm of all gradients, expected none", fmt::format("{}", *settings.clip_norm),
+           "leave it out");
+  if (settings.measures_layers)
+    refuse("optimizer", fmt::format("never has the norm of a layer's gradients, expected {}", optim::kUnmeasured),
+           settings.optimizer, "choose another optimizer");
+  if (settings.shards > 0)
+    refuse("shards", "doesn't support shards, expected none", fmt::format("{}", settings.shards), "leave them out");
+}
+
 }  // namespace
 
 StrategySpec read_ddp(ConfigReader& options, const StrategyRequest& request) {
@@ -57,6 +76,7 @@ StrategySpec read_ddp(ConfigReader& options, const StrategyRequest& request) {
                                       "reduce while backward still runs; next_forward: also while the next step's "
                                       "forward pass runs, first layers first");
   spec.defers_updates = buckets.defer_updates;
+  if (spec.defers_updates) spec.refuse_settings = refuse_deferred_updates;
   ddp.find_unused = options.boolean("find_unused", false,
                                     "parameters that a step's loss doesn't depend on are not an error: their gradient "
                                     "is zero");

@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "optim/optimizer.h"
 #include "parallel/kvstore.h"
 #include "parallel/strategy_config.h"
 
@@ -10,6 +13,24 @@ namespace dptrain::parallel {
 namespace {
 
 constexpr int kMostServers = 1024;
+
+/// Refuses what asynchronous processes can't support, because each updates the weights when it is ready.
+void refuse_out_of_step(ConfigReader& config, const TrainingSettings& settings) {
+  const auto refuse = [&](const char* key, const std::string& got, const std::string& advice) {
+    config.mistake(key, "kvstore of type dist_async waits for no other process, expected none", got,
+                   advice + ", or choose type: dist_sync");
+  };
+  if (settings.clip_norm) refuse("clip_norm", "a norm of all gradients", "leave it out");
+  if (settings.measures_layers)
+    config.mistake("optimizer",
+                   fmt::format("kvstore of type dist_async never has the norm of a layer's gradients, expected {}",
+                               optim::kUnmeasured),
+                   settings.optimizer, "choose another optimizer, or choose type: dist_sync");
+  if (settings.precision == Precision::fp16) refuse("precision", "a loss scale of all processes", "use bf16");
+  if (settings.batch_norm != BatchNormMode::local)
+    refuse("batch_norm", std::string(batch_norm_mode_name(settings.batch_norm)), "write batch_norm: local");
+  if (settings.shards > 0) refuse("shards", fmt::format("{}", settings.shards), "leave it out");
+}
 
 }  // namespace
 
@@ -58,7 +79,8 @@ StrategySpec read_kvstore(ConfigReader& options, const StrategyRequest& request)
           .by_process = store.is_dist(),
           .store_servers = store.is_dist() ? std::optional(store.servers) : std::nullopt,
           .max_staleness = store.max_staleness,
-          .in_step = !store.is_asynchronous()};
+          .in_step = !store.is_asynchronous(),
+          .refuse_settings = store.is_asynchronous() ? refuse_out_of_step : nullptr};
 }
 
 }  // namespace dptrain::parallel

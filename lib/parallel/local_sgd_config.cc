@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +11,23 @@ namespace dptrain::parallel {
 namespace {
 
 constexpr double kMostOuterRate = 100;
+
+/// Refuses what needs replicas to train together.
+void refuse_training_together(ConfigReader& config, const TrainingSettings& settings) {
+  const auto refuse = [&](const char* key, const std::string& what, const std::string& got, const std::string& advice) {
+    config.mistake(key, fmt::format("devices of local_sgd share no {}, expected none", what), got,
+                   advice + ", or choose ddp");
+  };
+  if (settings.precision == Precision::fp16) refuse("precision", "loss scale", "fp16", "use bf16");
+  if (settings.average_decay)
+    refuse("ema", "weights between two averagings", fmt::format("{}", *settings.average_decay), "leave it out");
+  if (settings.shards > 0) refuse("shards", "sum of gradients", fmt::format("{}", settings.shards), "leave them out");
+  if (settings.batch_norm != BatchNormMode::local)
+    config.mistake("batch_norm",
+                   "devices of local_sgd communicate only when they average, which averages running statistics, too; "
+                   "expected local",
+                   batch_norm_mode_name(settings.batch_norm), "write batch_norm: local, or choose ddp");
+}
 
 }  // namespace
 
@@ -46,7 +65,8 @@ StrategySpec read_local_sgd(ConfigReader& options, const StrategyRequest& reques
           .make = [read](const StrategyContext& context) { return std::make_unique<LocalSgd>(context, read); },
           .parts = request.devices,
           .over_processes = true,
-          .averaging = averaging};
+          .averaging = averaging,
+          .refuse_settings = refuse_training_together};
 }
 
 }  // namespace dptrain::parallel

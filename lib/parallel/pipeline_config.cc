@@ -96,6 +96,12 @@ int read_stages_per_device(ConfigReader& options, PipelineSchedule schedule) {
 
 /// `devices`: in each of `replicas` pipelines.
 StrategySpec read_pipeline(ConfigReader& options, const StrategyRequest& request, int devices, int replicas) {
+  const char* const name = replicas > 1 ? "hybrid" : "model_parallel";
+  const auto refuse_split = [name](ConfigReader& config, const TrainingSettings& settings) {
+    if (settings.split)
+      config.mistake("split", fmt::format("{} sends whole batches through its stages", name), *settings.split,
+                     "write split: even, or stages: auto");
+  };
   PipelineOptions pipeline{.schedule = read_schedule(options), .replicas = replicas};
   pipeline.stages_per_device = read_stages_per_device(options, pipeline.schedule);
   const int stages = devices * pipeline.stages_per_device;
@@ -109,7 +115,8 @@ StrategySpec read_pipeline(ConfigReader& options, const StrategyRequest& request
           .stages_per_device = pipeline.stages_per_device,
           .over_processes = true,
           .require_fit = [cut = pipeline.cut, stages,
-                          devices](const nn::Model& model) { require_cut(cut, unit_names(model), stages, devices); }};
+                          devices](const nn::Model& model) { require_cut(cut, unit_names(model), stages, devices); },
+          .refuse_settings = refuse_split};
 }
 
 }  // namespace

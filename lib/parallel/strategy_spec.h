@@ -10,10 +10,25 @@
 #include "nn/model.h"
 #include "parallel/averaging_steps.h"
 #include "parallel/compression_options.h"
+#include "parallel/shared_statistics.h"
 #include "parallel/strategy.h"
 #include "parallel/strategy_context.h"
+#include "tensor/precision.h"
 
 namespace dptrain::parallel {
+
+/// What a configuration asks of a training, as far as some strategies can't do it.
+struct TrainingSettings {
+  bool has_gpus = false;
+  std::optional<double> clip_norm = {};
+  std::string optimizer = {};
+  bool measures_layers = false;  ///< the optimizer needs the norm of each layer's gradients
+  Precision precision = Precision::fp32;
+  std::optional<double> average_decay = {};
+  BatchNormMode batch_norm = BatchNormMode::local;
+  int shards = 0;
+  std::optional<std::string> split = {};  ///< set if devices get unequal parts: "auto" or "weights"
+};
 
 /// A strategy that a configuration names, with its options already read.
 struct StrategySpec {
@@ -39,6 +54,8 @@ struct StrategySpec {
   std::optional<int64_t> trial_steps = {};
   /// Throws an error with exit code 78 if it can't train this model. May be empty.
   std::function<void(const nn::Model&)> require_fit = {};
+  /// Reports settings that the strategy can't support, at the keys of the top level. May be empty.
+  std::function<void(ConfigReader& config, const TrainingSettings& settings)> refuse_settings = {};
 
   /// Whether a sample goes through several devices, one stage after the other.
   bool is_pipeline() const { return stages > 1; }

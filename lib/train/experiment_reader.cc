@@ -87,9 +87,6 @@ void read_sharing(ConfigReader& config, int devices, int processes, Experiment& 
   experiment.strategy = parallel::read_strategy(
       config, {.devices = devices, .processes = processes, .batch_size = sizes.batch, .accumulate = sizes.accumulate});
   experiment.split = read_split(config, devices);
-  if (experiment.strategy.is_pipeline() && (experiment.split.measured || experiment.split.weights))
-    config.mistake("split", fmt::format("{} sends whole batches through its stages", experiment.strategy.name),
-                   experiment.split.measured ? "auto" : "weights", "write split: even, or stages: auto");
   const int of_pipeline = experiment.strategy.devices_of_part();
   for (const int of_process : experiment.devices_of_processes)
     if (experiment.is_partitioned() && of_process % of_pipeline != 0)
@@ -116,62 +113,20 @@ CheckpointSettings read_checkpoint_settings(ConfigReader& config) {
   return settings;
 }
 
-/// Refuses settings that asynchronous processes can't support, because each updates the weights when it is ready.
-void refuse_out_of_step(ConfigReader& config, const Experiment& experiment) {
-  if (experiment.strategy.in_step || config.describing()) return;
-  const auto refuse = [&](const char* key, const std::string& got, const std::string& advice) {
-    config.mistake(key, "kvstore of type dist_async waits for no other process, expected none", got,
-                   advice + ", or choose type: dist_sync");
-  };
-  if (experiment.clip_norm) refuse("clip_norm", "a norm of all gradients", "leave it out");
-  if (experiment.optimizer.measures)
-    config.mistake("optimizer",
-                   fmt::format("kvstore of type dist_async never has the norm of a layer's gradients, expected {}",
-                               optim::kUnmeasured),
-                   experiment.optimizer.name, "choose another optimizer, or choose type: dist_sync");
-  if (experiment.precision == Precision::fp16) refuse("precision", "a loss scale of all processes", "use bf16");
-  if (experiment.batch_norm != parallel::BatchNormMode::local)
-    refuse("batch_norm", std::string(parallel::batch_norm_mode_name(experiment.batch_norm)), "write batch_norm: local");
-  if (experiment.shards > 0) refuse("shards", fmt::format("{}", experiment.shards), "leave it out");
-}
-
-/// Refuses settings that need replicas to train together, if each trains by itself.
-void refuse_own_trainings(ConfigReader& config, const Experiment& experiment) {
-  if (!experiment.strategy.averaging || config.describing()) return;
-  const auto refuse = [&](const char* key, const std::string& what, const std::string& got, const std::string& advice) {
-    config.mistake(key, fmt::format("devices of local_sgd share no {}, expected none", what), got,
-                   advice + ", or choose ddp");
-  };
-  if (experiment.precision == Precision::fp16) refuse("precision", "loss scale", "fp16", "use bf16");
-  if (experiment.average_decay)
-    refuse("ema", "weights between two averagings", fmt::format("{}", *experiment.average_decay), "leave it out");
-  if (experiment.shards > 0)
-    refuse("shards", "sum of gradients", fmt::format("{}", experiment.shards), "leave them out");
-  if (experiment.batch_norm != parallel::BatchNormMode::local)
-    config.mistake("batch_norm",
-                   "devices of local_sgd communicate only when they average, which averages running statistics, too; "
-                   "expected local",
-                   parallel::batch_norm_mode_name(experiment.batch_norm), "write batch_norm: local, or choose ddp");
-}
-
-/// Refuses settings that a bucket-by-bucket update during the next step can't wait for.
-void refuse_deferred_updates(ConfigReader& config, const Experiment& experiment) {
-  if (!experiment.strategy.defers_updates || config.describing()) return;
-  const auto refuse = [&](const char* key, const std::string& expected, const std::string& got,
-                          const std::string& advice) {
-    config.mistake(key, fmt::format("ddp with overlap: next_forward {}", expected), got,
-                   advice + ", or write overlap: true");
-  };
-  if (lists(experiment.devices, DeviceKind::cuda))
-    refuse("devices", "updates on CPU workers only, expected no GPU", "GPUs", "list CPU workers");
-  if (experiment.clip_norm)
-    refuse("clip_norm", "never has the norm of all gradients, expected none", fmt::format("{}", *experiment.clip_norm),
-           "leave it out");
-  if (experiment.optimizer.measures)
-    refuse("optimizer", fmt::format("never has the norm of a layer's gradients, expected {}", optim::kUnmeasured),
-           experiment.optimizer.name, "choose another optimizer");
-  if (experiment.shards > 0)
-    refuse("shards", "doesn't support shards, expected none", fmt::format("{}", experiment.shards), "leave them out");
+/// Reports what the strategy can't do of this training.
+void refuse_by_strategy(ConfigReader& config, const Experiment& experiment) {
+  if (!experiment.strategy.refuse_settings || config.describing()) return;
+  parallel::TrainingSettings settings{.has_gpus = lists(experiment.devices, DeviceKind::cuda),
+                                      .clip_norm = experiment.clip_norm,
+                                      .optimizer = experiment.optimizer.name,
+                                      .measures_layers = experiment.optimizer.measures,
+                                      .precision = experiment.precision,
+                                      .average_decay = experiment.average_decay,
+                                      .batch_norm = experiment.batch_norm,
+                                      .shards = experiment.shards};
+  if (experiment.split.measured || experiment.split.weights)
+    settings.split = experiment.split.measured ? "auto" : "weights";
+  experiment.strategy.refuse_settings(config, settings);
 }
 
 /// Reads settings that change no result: steps in flight, loader threads, links, timeouts, logs, memory.
@@ -212,9 +167,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   read_sharing(config, on.world_devices(), job.workers(), experiment);
   read_learning(config, experiment);
   read_arithmetic(config, experiment);
-  refuse_out_of_step(config, experiment);
-  refuse_own_trainings(config, experiment);
-  refuse_deferred_updates(config, experiment);
+  refuse_by_strategy(config, experiment);
   const InitSetting init = read_init(config, experiment.seed);
   experiment.initialization = init.values;
   experiment.initial_weights = init.weights;
