@@ -136,10 +136,9 @@ TEST_F(CudaCosts, StepsThatAreGraphsAreCounted) {
     return counts;
   };
   for (const char* name : {"single", "ddp", "ddp_sharded", "ddp_bf16", "ddp_powersgd", "kvstore", "kvstore_local",
-                           "local_sgd", "model_parallel"})
+                           "local_sgd", "data_parallel", "model_parallel"})
     EXPECT_EQ(graph_steps({.name = name}), std::set<int64_t>{4}) << name;
-  for (const char* name : {"fsdp", "data_parallel"})
-    EXPECT_EQ(graph_steps({.name = name}), std::set<int64_t>{0}) << name;
+  EXPECT_EQ(graph_steps({.name = "fsdp"}), std::set<int64_t>{0});
   EXPECT_EQ(graph_steps({.net = residual_net(), .batch_norm = BatchNormMode::sync}), std::set<int64_t>{0});
 }
 
