@@ -149,7 +149,8 @@ StepRecorder::Signature Replica::step_signature(const StepParts& parts) const {
     for (const auto& labels : samples->targets) signature.push_back(static_cast<int64_t>(labels.size()));
   }
   signature.push_back(exchange_.generation());
-  if (shards_) signature.push_back(shards_->generation());
+  // The weight of a shard's running statistics follows from the samples of all ranks.
+  if (shards_) signature.insert(signature.end(), {shards_->generation(), totals_.samples});
   // Recorded work differs with and without timeline marks.
   signature.push_back(device_.timeline() != nullptr ? 1 : 0);
   return signature;

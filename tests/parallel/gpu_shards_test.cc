@@ -52,6 +52,25 @@ TEST_F(CudaShards, EndInTheBitsOfOneGpu) {
   }
 }
 
+/// Shards of 17 samples on two GPUs have 4, 4 | 4, 5, those of 16 have 4, 4 | 4, 4. The first GPU's work differs all
+/// the same: the running statistics of its shards have other weights.
+TEST_F(CudaShards, AreWeighedByTheSamplesOfAllGpus) {
+  StrategyOptions options{.net = residual_net()};
+  const auto state_after = [&](const char* name, int gpus) {
+    const auto strategy = sharded(options, name, gpus);
+    for (int epoch = 0; epoch < 3; ++epoch)
+      for (const int64_t samples : {17, 16}) train(*strategy, digits(2 * samples, 10), 2, samples, 0.05);
+    return strategy->state_dict();
+  };
+  options.records = false;
+  const auto expected = state_after("single", 1);
+  options.records = true;
+  for (const char* name : {"ddp", "data_parallel", "kvstore"}) {
+    SCOPED_TRACE(name);
+    expect_same_bits(state_after(name, 2), expected);
+  }
+}
+
 TEST_F(CudaShards, ReplayTheirSteps) {
   for (const char* name : {"single", "ddp", "ddp_sharded", "data_parallel", "kvstore"}) {
     SCOPED_TRACE(name);
