@@ -265,7 +265,7 @@ Run add_compare_command(CLI::App& command) {
       ->allow_extra_args(false);
   command
       .add_option("--target", flags->target,
-                  "print the training seconds until a test accuracy, 0 to 1; the metric seconds_to_target of --assert")
+                  "print the training seconds until a test accuracy; the metric seconds_to_target of --assert")
       ->check(CLI::Range(0.0, 1.0))
       ->check(refuse_nan)
       ->type_name("ACCURACY");

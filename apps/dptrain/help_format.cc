@@ -17,7 +17,7 @@ namespace {
 constexpr int kFewestColumns = 30;
 
 /// The range that CLI11 writes behind a type's name, as in "N:INT in [1 - 1000]".
-const std::regex kRange(R"(:(INT|UINT|FLOAT) in \[(\S+) - (\S+)\])");
+const std::regex kRange(R"(:(INT|UINT|FLOAT) in \[(\S+) - ([^\s\]]+)\])");
 
 class HelpFormat : public CLI::Formatter {
  public:

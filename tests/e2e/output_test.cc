@@ -207,6 +207,8 @@ TEST_F(OutputTest, HelpSaysWhichNumbersAnOptionTakes) {
   const std::string help = run({"bench", "comm", "--help"}).out;
   EXPECT_NE(help.find("\n  --repeats N=20              calls that the median is of (1 to 10000)\n"), std::string::npos)
       << help;
+  EXPECT_NE(help.find("\n  --mb MIB=[0.0625,1,25] ...  MiB of each rank's buffer (1e-06 to 4096)\n"), std::string::npos)
+      << help;
 }
 
 TEST_F(OutputTest, DevicesOfOneNameAreToldApart) {
