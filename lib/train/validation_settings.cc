@@ -25,7 +25,11 @@ ValidationSettings read_validation(ConfigReader& config, const optim::ScheduleSp
         settings.monitor = monitor == "accuracy" ? Monitor::accuracy : Monitor::loss;
         settings.patience = options.optional_integer(
             "patience", {.min = 1, .help = "evaluations in a row without improvement that end the run"});
-        if (schedule.kind == optim::ScheduleSpec::Kind::plateau && settings.samples == 0 && !options.describing())
+        const bool needs_samples = schedule.kind == optim::ScheduleSpec::Kind::plateau && settings.samples == 0;
+        if (needs_samples && config.has("validation"))
+          options.mistake("samples", "expected samples to be held out for the schedule plateau", "none",
+                          "write samples: 5000, for instance");
+        else if (needs_samples && !options.describing())
           config.mistake("schedule", "plateau follows the loss of samples that are held out, expected some", "none",
                          "write validation: {samples: 5000}, or --set validation.samples=5000");
         // An explicit 0 switches the validation off, together with its other options.
