@@ -94,10 +94,9 @@ void DataParallel::train_shards(std::shared_ptr<const Batch> batch, const StepNu
     agreements_.begin_step(step.rank, step.batch);
     passes(step.rank).make_step(step.parts, [&](PassRecorder::Mode) {
       communicate(step.rank, [&] { replicate(step.rank); });
-      passes(step.rank).run([&] {
+      passes(step.rank).run_without_results([&] {
         step.replica.model().refresh_copies();
         step.replica.forward_backward(step.parts, {});
-        return std::vector<Tensor>();
       });
       reduce_and_update(step.rank);
     });
@@ -136,19 +135,18 @@ void DataParallel::step_on(int rank, const ScatteredBatch& step, const StepNumbe
 void DataParallel::give_step(int rank, const ScatteredBatch& step, const ScatteredParts& parts) {
   Replica& own = replica(rank);
   communicate(rank, [&] { replicate(rank); });
-  passes(rank).run([&] {
+  passes(rank).run_without_results([&] {
     own.model().refresh_copies();
     own.model().forget_gradients();
-    return std::vector<Tensor>();
   });
   for (size_t m = 0; m < step.micro_batches.size(); ++m) {
     const ScatteredBatch::MicroBatch& micro = step.micro_batches[m];
-    Passes of_rank{.rank = rank,
-                   .micro = micro,
-                   .at = parts.micro_batches[m],
-                   .are_last = m + 1 == step.micro_batches.size(),
-                   .compute = micro.shares[static_cast<size_t>(rank)].samples() > 0 || own.shares_statistics(),
-                   .tape = Tape(own.recording())};
+    SharePasses of_rank{.rank = rank,
+                        .micro = micro,
+                        .at = parts.micro_batches[m],
+                        .are_last = m + 1 == step.micro_batches.size(),
+                        .compute = micro.shares[static_cast<size_t>(rank)].samples() > 0 || own.shares_statistics(),
+                        .tape = Tape(own.recording())};
     add_gradients(of_rank);
   }
   reduce_and_update(rank);
@@ -156,11 +154,10 @@ void DataParallel::give_step(int rank, const ScatteredBatch& step, const Scatter
 
 void DataParallel::reduce_and_update(int rank) {
   communicate(rank, [&] { sum_gradients(rank); });
-  passes(rank).run([&] {
+  passes(rank).run_without_results([&] {
     replica(rank).update_and_publish([&] {
       if (rank == 0) replica(rank).update();
     });
-    return std::vector<Tensor>();
   });
 }
 
@@ -170,27 +167,24 @@ void DataParallel::communicate(int rank, const std::function<void()>& transfer) 
   transfer();
 }
 
-void DataParallel::add_gradients(Passes& own) {
+void DataParallel::add_gradients(SharePasses& own) {
   const Tensor images = receive_images(own);
   if (options_.criterion == Criterion::parallel) {
-    passes(own.rank).run([&] {
+    return passes(own.rank).run_without_results([&] {
       const std::vector<Tensor> targets = forward(own, images);
       backward(own, replica(own.rank).losses_of(own.outputs, targets, own.at.rows));
-      return std::vector<Tensor>();
     });
-    return;
   }
   std::vector<Tensor> gradients = scatter_gradients(own, gather_outputs(own, images));
-  passes(own.rank).run([&] {
+  passes(own.rank).run_without_results([&] {
     std::vector<Tape::Root> roots;
     for (size_t k = 0; k < own.outputs.size(); ++k)
       roots.push_back({.output = own.outputs[k], .gradient = std::move(gradients[k])});
     backward(own, std::move(roots));
-    return std::vector<Tensor>();
   });
 }
 
-Tensor DataParallel::receive_images(Passes& own) {
+Tensor DataParallel::receive_images(SharePasses& own) {
   const BatchPart& whole = *own.micro.whole;
   // Text is a few numbers, so every device gets its own directly from the host.
   if (whole.dataset == nullptr) return {};
@@ -214,7 +208,7 @@ Tensor DataParallel::receive_images(Passes& own) {
   return tensors[1];
 }
 
-std::vector<Tensor> DataParallel::forward(Passes& own, const Tensor& images) {
+std::vector<Tensor> DataParallel::forward(SharePasses& own, const Tensor& images) {
   if (!own.compute) return {};
   Replica& replica = this->replica(own.rank);
   const InSpan span(replica.device().timeline(), "forward");
@@ -231,7 +225,7 @@ std::vector<Tensor> DataParallel::forward(Passes& own, const Tensor& images) {
   return samples.targets;
 }
 
-void DataParallel::backward(Passes& own, std::vector<Tape::Root> roots) {
+void DataParallel::backward(SharePasses& own, std::vector<Tape::Root> roots) {
   Replica& replica = this->replica(own.rank);
   if (own.compute) {
     const InSpan span(replica.device().timeline(), "backward");
@@ -241,7 +235,7 @@ void DataParallel::backward(Passes& own, std::vector<Tape::Root> roots) {
   if (own.are_last) replica.exchange().stamp(StepExchange::Point::computed);
 }
 
-std::vector<Tensor> DataParallel::gather_outputs(Passes& own, const Tensor& images) {
+std::vector<Tensor> DataParallel::gather_outputs(SharePasses& own, const Tensor& images) {
   Replica& replica = this->replica(own.rank);
   const DType dtype = replica.dtype();
   const size_t outputs = own.output_count();
@@ -264,7 +258,7 @@ std::vector<Tensor> DataParallel::gather_outputs(Passes& own, const Tensor& imag
   return tensors;
 }
 
-std::vector<Tensor> DataParallel::scatter_gradients(Passes& own, std::vector<Tensor> gathered) {
+std::vector<Tensor> DataParallel::scatter_gradients(SharePasses& own, std::vector<Tensor> gathered) {
   Replica& replica = this->replica(own.rank);
   const DType dtype = replica.dtype();
   const size_t outputs = own.output_count();
@@ -287,7 +281,7 @@ std::vector<Tensor> DataParallel::scatter_gradients(Passes& own, std::vector<Ten
   return tensors;
 }
 
-std::vector<Tensor> DataParallel::gradients_of(Passes& own, const std::vector<Tensor>& gathered) {
+std::vector<Tensor> DataParallel::gradients_of(SharePasses& own, const std::vector<Tensor>& gathered) {
   Replica& replica = this->replica(own.rank);
   Tape tape(Tape::Mode::record);
   std::vector<Variable> outputs;

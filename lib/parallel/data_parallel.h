@@ -68,7 +68,7 @@ class DataParallel final : public ReplicatedStrategy {
   void communicate(int rank, const std::function<void()>& transfer);
 
   /// A rank's passes over its share of a micro-batch.
-  struct Passes {
+  struct SharePasses {
     int rank;
     const ScatteredBatch::MicroBatch& micro;
     const ScatteredParts::MicroBatch& at;
@@ -81,19 +81,19 @@ class DataParallel final : public ReplicatedStrategy {
     size_t output_count() const { return share().targets.size(); }
   };
   /// Runs forward and backward, and adds the gradients.
-  void add_gradients(Passes& own);
+  void add_gradients(SharePasses& own);
   /// Gets the images of the share from the first rank; undefined for text.
-  Tensor receive_images(Passes& own);
+  Tensor receive_images(SharePasses& own);
   /// Runs forward. Returns the targets of the outputs if the rank has them.
-  std::vector<Tensor> forward(Passes& own, const Tensor& images);
-  void backward(Passes& own, std::vector<Tape::Root> roots);
+  std::vector<Tensor> forward(SharePasses& own, const Tensor& images);
+  void backward(SharePasses& own, std::vector<Tape::Root> roots);
   /// Runs forward, and gathers the outputs. Returns those of all ranks, by output, on the output device.
-  std::vector<Tensor> gather_outputs(Passes& own, const Tensor& images);
+  std::vector<Tensor> gather_outputs(SharePasses& own, const Tensor& images);
   /// Computes the losses of all outputs on the output device, and scatters their gradients. Returns those of the
   /// rank's own outputs.
-  std::vector<Tensor> scatter_gradients(Passes& own, std::vector<Tensor> gathered);
+  std::vector<Tensor> scatter_gradients(SharePasses& own, std::vector<Tensor> gathered);
   /// Returns the gradients of all gathered outputs. Runs on the output device, which keeps the results of the losses.
-  std::vector<Tensor> gradients_of(Passes& own, const std::vector<Tensor>& gathered);
+  std::vector<Tensor> gradients_of(SharePasses& own, const std::vector<Tensor>& gathered);
 
   Options options_;
   std::vector<int> ranks_of_processes_;                ///< number of ranks of each process

@@ -73,6 +73,13 @@ std::vector<Tensor> PassRecorder::run(const std::function<std::vector<Tensor>()>
   return pass.results;
 }
 
+void PassRecorder::run_without_results(const std::function<void()>& give) {
+  run([&] {
+    give();
+    return std::vector<Tensor>();
+  });
+}
+
 Tensor PassRecorder::place_of(const StageLink& link, int64_t micro_batch) const {
   if (mode_ != Mode::replayed) return {};
   const auto found = step_->received.find({&link, micro_batch});

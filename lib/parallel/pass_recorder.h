@@ -45,6 +45,8 @@ class PassRecorder {
   /// Runs one pass. Calls `give` unless the pass is replayed. `give` returns the tensors that are sent after the pass,
   /// and those that are received into before the next one; these are the tensors that `run` returns.
   std::vector<Tensor> run(const std::function<std::vector<Tensor>()>& give);
+  /// Runs a pass that has no such tensors.
+  void run_without_results(const std::function<void()>& give);
 
   /// The address for what a link receives for a micro-batch; undefined if any address will do.
   Tensor place_of(const StageLink& link, int64_t micro_batch) const;

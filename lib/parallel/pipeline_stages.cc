@@ -161,13 +161,6 @@ Tensor PipelineStages::do_pass(Stage& at, StageLaps::Of kind, double& seconds, c
   return sent;
 }
 
-void PipelineStages::record_alike(const std::function<void()>& give) {
-  recorder_.run([&] {
-    give();
-    return std::vector<Tensor>();
-  });
-}
-
 void PipelineStages::add_gradients(const PipelineStep& step, const StepParts& parts, bool empty_too) {
   if (recorder_.mode() != PassRecorder::Mode::replayed) replica_.model().forget_gradients();
   const auto part_of = [&](int64_t micro_batch) -> const BatchPart& {
@@ -194,7 +187,7 @@ void PipelineStages::add_gradients(const PipelineStep& step, const StepParts& pa
   }
   finish(stages_.front(), own.gradient);
   end_arrivals();
-  record_alike([&] { replica_.complete_gradients(); });
+  recorder_.run_without_results([&] { replica_.complete_gradients(); });
 }
 
 void PipelineStages::expect_next(const StepUnderway& step) {

@@ -57,9 +57,6 @@ class PipelineStages {
   /// step has been begun with the same parts. `empty_too`: also makes passes for micro-batches without samples. By
   /// default this device and all others leave them out.
   void add_gradients(const PipelineStep& step, const StepParts& parts, bool empty_too);
-  /// Gives the device work that isn't a pass and is the same in every step of these sizes. It is recorded as passes
-  /// are.
-  void record_alike(const std::function<void()>& give);
   /// Test samples [begin, end).
   struct Block {
     int64_t begin = 0;

@@ -216,7 +216,7 @@ void PipelineStrategy::give_step(int rank, const PipelineStep& step, const StepP
   };
   // In an update that needs all parts of a replica, its devices wait for each other.
   if (of_parts == nullptr)
-    stages(rank).record_alike(update);
+    stages(rank).recorder().run_without_results(update);
   else if (!rehearses)
     update();
 }

@@ -38,10 +38,9 @@ class PassRecording : public ::testing::TestWithParam<DeviceRow> {
         results[1].copy_from(results[0]);
         handed_on_.push_back(results[0].raw());
       }
-      passes_.run([&] {
+      passes_.run_without_results([&] {
         ++given_;
         ops::add_into(sum_, results[1]);
-        return std::vector<Tensor>();
       });
     });
   }
