@@ -66,8 +66,7 @@ void LocalSgd::give_step(const RankStep& step) {
       own.model().forget_gradients();
     own.exchange().stamp(StepExchange::Point::updated);
   };
-  // The recording depends on the batch's samples, which decide the rank's share.
-  own.run_section(StepRecorder::Section::passes, parts, give, {batch.samples});
+  own.run_section(StepRecorder::Section::passes, parts, give);
   mean(rank).count_step(samples, batch.samples);
   if (averaging_.averages_after(number)) average_on(rank, number > averaging_.warmup_steps);
   own.run_section(StepRecorder::Section::end, parts, [&](StepRecorder::How) {

@@ -54,10 +54,12 @@ void RecordedExchanges::run(int rank, Replica& replica, const StepParts& parts, 
     if (how == StepRecorder::How::recorded) communicator.barrier();
   };
   const auto how = replica.run_section(StepRecorder::Section::passes, parts, given, signature);
-  CommCounts& of_replay = counts_[static_cast<size_t>(rank)];
+  if (how == StepRecorder::How::done) return;
+  // Steps with other numbers of micro-batches exchange more often or less often.
+  CommCounts& of_replay = counts_[static_cast<size_t>(rank)][replica.step_signature(parts)];
   if (how == StepRecorder::How::recorded)
     of_replay = communicator.counts() - before;
-  else if (how == StepRecorder::How::replayed)
+  else
     communicator.count_replay(of_replay);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -34,8 +35,8 @@ class RecordedExchanges {
  private:
   RankTeam& team_;
   bool is_of_text_;
-  std::vector<CommCounts> counts_;                               ///< by rank: counts of one replay
-  std::vector<std::unique_ptr<RecordingAgreement>> agreements_;  ///< by rank; null for a rank that records alone
+  std::vector<std::map<StepRecorder::Signature, CommCounts>> counts_;  ///< by rank: counts of one replay, by recording
+  std::vector<std::unique_ptr<RecordingAgreement>> agreements_;        ///< by rank; null for a rank that records alone
   /// By rank: sizes of the steps so far, if they aren't recorded.
   std::vector<std::set<StepRecorder::Signature>> done_;
 };

@@ -1,6 +1,7 @@
 #include "parallel/replica.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "autograd/cross_entropy.h"
@@ -149,7 +150,9 @@ StepRecorder::Signature Replica::step_signature(const StepParts& parts) const {
     for (const auto& labels : samples->targets) signature.push_back(static_cast<int64_t>(labels.size()));
   }
   signature.push_back(exchange_.generation());
-  // The weight of a shard's running statistics follows from the samples of all ranks.
+  // Host values that kernels get: the factor on the gradients and, by the samples of all ranks, the weights of shards'
+  // running statistics.
+  signature.push_back(std::bit_cast<int64_t>(totals_.gradient_factor));
   if (shards_) signature.insert(signature.end(), {shards_->generation(), totals_.samples});
   // Recorded work differs with and without timeline marks.
   signature.push_back(device_.timeline() != nullptr ? 1 : 0);

@@ -61,6 +61,26 @@ TEST_F(NcclStrategies, RecordExchangesOfWhatIsDealtOut) {
     }
 }
 
+/// The last batch has fewer micro-batches, so its steps exchange less often than the others.
+TEST_F(NcclStrategies, CountWhatEachReplaySends) {
+  StrategyOptions options{.name = "fsdp", .list = two_, .deterministic = false};
+  const auto counts_of_epochs = [&](bool records) {
+    options.records = records;
+    const auto strategy = make_strategy(options);
+    std::vector<CommCounts> counts;
+    for (int epoch = 0; epoch < 4; ++epoch) {
+      train(*strategy, digits(29, 10), 4, 9, 0.05, 4);
+      counts.push_back(strategy->take_costs(0).communication);
+    }
+    return counts;
+  };
+  const auto recorded = counts_of_epochs(true), done = counts_of_epochs(false);
+  for (size_t epoch = 0; epoch < 4; ++epoch) {
+    EXPECT_EQ(recorded[epoch].bytes, done[epoch].bytes) << "epoch " << epoch + 1;
+    EXPECT_EQ(recorded[epoch].collectives, done[epoch].collectives) << "epoch " << epoch + 1;
+  }
+}
+
 /// With three ranks, the last rank has no part of small ranges, and NCCL chooses its own order of sums.
 TEST_F(NcclStrategies, RecordExchangesOfThree) {
   if (cuda_devices().size() < 3) GTEST_SKIP() << "needs three GPUs, there are " << cuda_devices().size();
