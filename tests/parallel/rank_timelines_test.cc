@@ -7,6 +7,7 @@
 #include <set>
 
 #include "parallel/gpu_strategies.h"
+#include "support/sanitizer.h"
 
 namespace dptrain::parallel {
 namespace rank_timelines_test {
@@ -178,6 +179,7 @@ TEST(RankTimelines, MicroBatchesOfAPipelineHaveTheirNumbers) {
 }
 
 TEST(RankTimelines, ThreadsThatComputeShardsHaveRowsOfTheirOwn) {
+  if (testing::kThreadSanitizer) GTEST_SKIP() << testing::kTeamsAreUnseen;
   StrategyOptions options{.name = "single", .devices = 1, .threads = 2};
   StrategyContext context = context_of(options);
   context.shards = 4;
