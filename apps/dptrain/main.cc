@@ -97,11 +97,12 @@ std::string config_advice(const std::string& word) {
 }
 
 /// Advice for a configuration key that is used as a flag, --batch_size 32, and for a key and value that --set hasn't
-/// joined, `--set batch_size 32`: "write --set batch_size=32".
+/// joined, `--set batch_size 32` or `--set batch_size = 32`: "write --set batch_size=32".
 std::string key_advice(const CLI::App& command, const std::vector<std::string>& unknown) {
   const std::string& first = unknown[0];
   for (const std::string& set : command.get_option("--set")->results())
-    if (set.find('=') == std::string::npos) return fmt::format("write --set {}={}", set, first);
+    if (set.find('=') == std::string::npos)
+      return fmt::format("write --set {}={}", set, first == "=" && unknown.size() > 1 ? unknown[1] : first);
   if (!first.starts_with("--")) return "";
   const size_t equals = std::min(first.find('='), first.size());
   std::string key = first.substr(2, equals - 2);

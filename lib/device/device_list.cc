@@ -94,6 +94,13 @@ void parse_item(std::string_view item, std::string_view where, int local, std::v
   for (int index = *first; index <= *last; ++index) devices.push_back({kind, index});
 }
 
+/// Workers in place of so many devices, and what they do.
+std::string workers_instead(size_t devices) {
+  const size_t workers = std::min(devices, size_t{kMaxCpuWorkers});
+  return workers <= 2 ? "cpu:0-1 trains on two CPU workers"
+                      : fmt::format("cpu:0-{} trains on {} CPU workers", workers - 1, workers);
+}
+
 }  // namespace
 
 std::vector<DeviceId> parse_device_list(std::string_view text, std::string_view where, int local) {
@@ -122,12 +129,11 @@ void require_devices(const std::vector<DeviceId>& devices, std::string_view wher
     for (const auto& gpu : gpus) present.push_back(fmt::format("cuda:{} ({})", gpu.index, gpu.name));
     present.push_back(fmt::format("cpu:0 to cpu:{}", kMaxCpuWorkers - 1));
     std::string reason = gpus.empty() && device.kind == DeviceKind::cuda ? ": " + cuda_absence() : "";
-    throw Error(ExitCode::device,
-                Mistake{.where = std::string(where),
-                        .expected = fmt::format("{} is not on this machine{}", device.name(), reason),
-                        .got = "",
-                        .advice = fmt::format("there are {}; --devices cpu:0-1 trains on two CPU workers",
-                                              fmt::join(present, ", "))});
+    throw Error(ExitCode::device, Mistake{.where = std::string(where),
+                                          .expected = fmt::format("{} is not on this machine{}", device.name(), reason),
+                                          .got = "",
+                                          .advice = fmt::format("there are {}; --devices {}", fmt::join(present, ", "),
+                                                                workers_instead(devices.size()))});
   }
 }
 

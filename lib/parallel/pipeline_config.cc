@@ -94,6 +94,9 @@ int read_stages_per_device(ConfigReader& options, PipelineSchedule schedule) {
   return count;
 }
 
+/// Two replicas of two devices.
+constexpr int kFewestHybridDevices = 4;
+
 /// `devices`: in each of `replicas` pipelines.
 StrategySpec read_pipeline(ConfigReader& options, const StrategyRequest& request, int devices, int replicas) {
   const char* const name = replicas > 1 ? "hybrid" : "model_parallel";
@@ -132,7 +135,10 @@ StrategySpec read_hybrid(ConfigReader& options, const StrategyRequest& request) 
     options.mistake("model_parallel",
                     fmt::format("replicas of {} devices each need a multiple of {} devices, at least {}", devices,
                                 devices, 2 * devices),
-                    fmt::format("{}", request.devices), "list another number of devices, or change model_parallel");
+                    fmt::format("{}", request.devices),
+                    request.devices < kFewestHybridDevices
+                        ? fmt::format("list {} devices", kFewestHybridDevices)
+                        : "list another number of devices, or change model_parallel");
   return read_pipeline(options, request, devices, std::max(request.devices / devices, 2));
 }
 

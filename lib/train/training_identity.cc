@@ -23,6 +23,7 @@ constexpr const char* kLayers = "layers";
 constexpr const char* kDataset = "dataset";
 constexpr const char* kVocabulary = "vocabulary";
 constexpr const char* kClassNames = "class_names";
+constexpr const char* kSamples = "samples";  ///< of the training set, without those held out
 constexpr const char* kFreeze = "freeze";
 constexpr const char* kNoneFrozen = "none";
 
@@ -150,6 +151,7 @@ std::string advice_for(const std::string& name) {
   if (name == option_name(kDataset, kClassNames)) return "give its folders the names that they had";
   if (name == option_name(kDataset, "partition"))
     return "start the same number of processes with the same numbers of devices, and set dataset.partition as it was";
+  if (name == kSamples) return "set dataset.limit and validation.samples, or a synthetic dataset.samples, as they were";
   return "set the value that it was trained with";
 }
 
@@ -165,7 +167,7 @@ TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data) 
   identity.emplace_back("validation.samples", std::to_string(experiment.validation.samples));
   if (experiment.validation.samples > 0)
     identity.emplace_back("validation.monitor", monitor_name(experiment.validation.monitor));
-  identity.insert(identity.end(), {{"samples", std::to_string(data.samples())},
+  identity.insert(identity.end(), {{kSamples, std::to_string(data.samples())},
                                    {"batch_size", std::to_string(experiment.batch_size)},
                                    {"accumulate", std::to_string(experiment.accumulate)},
                                    {"seed", std::to_string(experiment.seed)},
@@ -182,7 +184,7 @@ void require_same_training(const TrainingIdentity& own, const ResumePoint& resum
     throw Error(ExitCode::bad_data, Mistake{.where = resume.folder.string(),
                                             .expected = fmt::format("expected a run with {} {}", name, expected),
                                             .got = got,
-                                            .advice = advice_for(name) + ", or start a new run with another --out"});
+                                            .advice = advice_for(name) + ", or leave out --resume to train anew"});
   }
 }
 
@@ -197,12 +199,11 @@ void require_same_kept(const std::vector<nn::NamedValues>& own, const std::vecto
   if (expected == got) return;
   throw Error(
       ExitCode::bad_data,
-      Mistake{
-          .where = where,
-          .expected = fmt::format("expected the optimizer state for this momentum, {}", expected),
-          .got = got,
-          .advice =
-              "set optimizer.momentum to the value that it was trained with, or start a new run with another --out"});
+      Mistake{.where = where,
+              .expected = fmt::format("expected the optimizer state for this momentum, {}", expected),
+              .got = got,
+              .advice =
+                  "set optimizer.momentum to the value that it was trained with, or leave out --resume to train anew"});
 }
 
 void require_possible_position(const ResumePoint& resume, int64_t batches_per_epoch) {

@@ -53,6 +53,7 @@ TEST_F(RefusalsTest, AKeyThatStandsAmongTheFlagsIsAdvisedSet) {
   refused({"--batch-size=32"}, "write --set batch_size=32");
   refused({"--epochs"}, "write --set epochs=VALUE");
   refused({"--set", "batch_size", "32"}, "write --set batch_size=32");
+  refused({"--set", "batch_size", "=", "32"}, "write --set batch_size=32");
   refused({"--quite"}, "did you mean '--quiet'?");
 }
 

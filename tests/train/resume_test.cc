@@ -270,7 +270,7 @@ TEST(Resume, RefusesAnotherTraining) {
   };
   refused({"batch_size=8"}, {"step-000002", "batch_size 8", "got 16"});
   refused({"seed=1"}, {"seed 1", "got 0"});
-  refused({"dataset.samples=41"}, {"samples 41", "got 40"});
+  refused({"dataset.samples=41"}, {"samples 41", "got 40", "dataset.samples, as they were, or leave out --resume"});
   refused({"model=resnet18"}, {"model resnet18", "got lenet"});
   refused({"optimizer=adam"}, {"optimizer adam", "got sgd"});
   refused({"optimizer=sgd"}, {"optimizer.safetensors", "nothing, got momentum_buffer", "optimizer.momentum"});
