@@ -7,14 +7,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/line_mark.h"
 
 namespace dptrain::app {
+
+namespace {
+
+std::atomic<int> write_error = 0;  ///< errno of the last write that failed
+
+}  // namespace
 
 void prepare_standard_streams() {
   // If the reader of the output has gone, the write must fail instead of ending the process.
@@ -26,7 +35,14 @@ void prepare_standard_streams() {
 
 void write_output(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
-  throw Error(ExitCode::io, kUnwritten);
+  write_error = errno;
+  throw Error(ExitCode::io, unwritten_output());
+}
+
+std::string unwritten_output() {
+  const int error = write_error;
+  return error == EPIPE ? "standard output: its reader has gone"
+                        : fmt::format("standard output: could not write: {}", std::generic_category().message(error));
 }
 
 void write_message(const std::string& text) noexcept {

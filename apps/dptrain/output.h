@@ -10,8 +10,8 @@ namespace dptrain::app {
 /// reads any more.
 void prepare_standard_streams();
 
-/// The sentence of an error in writing to stdout.
-inline constexpr const char* kUnwritten = "standard output: could not write; is the disk full or the reader gone?";
+/// Why the last write to standard output failed: "standard output: its reader has gone".
+std::string unwritten_output();
 
 /// Writes `text` to stdout and flushes it. Throws 74 if writing fails.
 void write_output(const std::string& text);

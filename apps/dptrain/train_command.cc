@@ -252,7 +252,7 @@ int TrainRun::end(const train::TrainingOutcome& outcome, bool is_over) {
                                          : static_cast<int>(exit_code_of_signal(outcome.signal));
   std::string sentence;
   if (unwritten)
-    sentence = fmt::format("{} Stopped after step {}; the weights are in {}{}", kUnwritten, outcome.steps,
+    sentence = fmt::format("{}. Stopped after step {}; the weights are in {}{}", unwritten_output(), outcome.steps,
                            outcome.weights.string(), is_over ? "" : ", --resume goes on from them");
   else if (outcome.signal != 0)
     sentence = fmt::format("stopped by {} after step {}; the weights are in {}, --resume goes on from them",

@@ -235,7 +235,7 @@ TEST_F(OutputTest, AStdoutThatCannotBeWrittenIs74) {
     expect_failed(run_into(arguments, "/dev/full", ""), 74, {"standard output"});
     expect_failed(run_into(arguments, "closed", ""), 74, {"standard output"});
   }
-  const std::string sentence = "standard output: could not write; is the disk full or the reader gone? Stopped after ";
+  const std::string sentence = "standard output: could not write: No space left on device. Stopped after ";
   expect_failed(run_into(training("run"), "/dev/full", ""), 74, {sentence, "--resume goes on from them"});
 }
 
@@ -246,7 +246,7 @@ TEST_F(OutputTest, AReaderThatIsGoneIs74) {
     for (const std::string& argument : arguments) command += " " + argument;
     testing::ProcessOptions options = program({});
     options.command = {"/bin/bash", "-c", "exec 3> >(true); wait $!; exec " + command + " >&3"};
-    expect_failed(testing::Process(options).wait(), 74, {"standard output"});
+    expect_failed(testing::Process(options).wait(), 74, {"standard output: its reader has gone"});
   }
 }
 
