@@ -16,8 +16,11 @@ namespace {
 /// The fewest columns for an option's description, whatever the width of the terminal.
 constexpr int kFewestColumns = 30;
 
-/// The range that CLI11 writes behind a type's name, as in "N:INT in [1 - 1000]".
-const std::regex kRange(R"(:(INT|UINT|FLOAT) in \[(\S+) - ([^\s\]]+)\])");
+/// Matches the range that CLI11 writes behind a type's name, as in "N:INT in [1 - 1000]".
+const std::regex& range_of_type() {
+  static const std::regex range(R"(:(INT|UINT|FLOAT) in \[(\S+) - ([^\s\]]+)\])");
+  return range;
+}
 
 class HelpFormat : public CLI::Formatter {
  public:
@@ -31,12 +34,12 @@ class HelpFormat : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     std::string opts = CLI::Formatter::make_option_opts(option);
     opts.resize(std::min(opts.size(), opts.find(" Excludes:")));
-    return std::regex_replace(opts, kRange, "");
+    return std::regex_replace(opts, range_of_type(), "");
   }
   std::string make_option_desc(const CLI::Option* option) const override {
     std::smatch range;
     const std::string type = option->get_type_name();
-    const bool has_range = std::regex_search(type, range, kRange);
+    const bool has_range = std::regex_search(type, range, range_of_type());
     const std::string text = CLI::Formatter::make_option_desc(option);
     return beside_name(has_range ? fmt::format("{} ({} to {})", text, range[2].str(), range[3].str()) : text);
   }

@@ -18,7 +18,6 @@
 #include "base/line_mark.h"
 
 namespace dptrain::app {
-
 namespace {
 
 std::atomic<int> write_error = 0;  ///< errno of the last write that failed

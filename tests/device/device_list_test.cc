@@ -70,6 +70,7 @@ TEST(DeviceList, RefusesWhatItCannotRead) {
 TEST(DeviceList, RefusesWorkersPastTheLast) {
   testing::expect_error(ExitCode::device, {"--devices: cpu:64 is not on this machine", "cpu:0 to cpu:63"},
                         [] { require("cpu:63-64"); });
+  testing::expect_error(ExitCode::device, {"--devices cpu:0-3 trains on 4 CPU workers"}, [] { require("cpu:61-64"); });
 }
 
 TEST(DeviceList, RefusesGpusThatAreNotThereAndShowsAWayOn) {

@@ -123,21 +123,8 @@ TEST_F(CudaDataParallel, ReplaysStepsOfText) {
 }
 
 TEST_F(CudaDataParallel, TakesNoMoreMemoryForGraphs) {
-  for (const char* name : {"data_parallel", "parallel_criterion"}) {
-    SCOPED_TRACE(name);
-    StrategyOptions of_case = options(name);
-    const auto peaks = [&](bool records) {
-      of_case.records = records;
-      const auto strategy = make_strategy(of_case);
-      for (int epoch = 0; epoch < 2; ++epoch) train_epoch(*strategy, digits(39, 10));
-      for (int rank = 0; rank < 3; ++rank) strategy->take_costs(rank);
-      train_epoch(*strategy, digits(39, 10));
-      std::vector<int64_t> bytes;
-      for (int rank = 0; rank < 3; ++rank) bytes.push_back(strategy->take_costs(rank).peak_bytes);
-      return bytes;
-    };
-    EXPECT_EQ(peaks(true), peaks(false));
-  }
+  for (const char* name : {"data_parallel", "parallel_criterion"})
+    EXPECT_EQ(peaks(options(name), true), peaks(options(name), false)) << name;
 }
 
 }  // namespace gpu_data_parallel_test

@@ -124,15 +124,7 @@ TEST_F(CudaPipelines, TakeNoMoreMemoryForGraphs) {
     StrategyOptions options = two_stages({kGpu, kGpu});
     options.pipeline.schedule = schedule;
     options.micro_batches = options.pipeline.micro_batches = 4;
-    const auto peaks = [&](bool records) {
-      options.records = records;
-      const auto strategy = make_strategy(options);
-      for (int epoch = 0; epoch < 2; ++epoch) train_epoch(*strategy, digits(39, 10));
-      for (int rank = 0; rank < 2; ++rank) strategy->take_costs(rank);
-      train_epoch(*strategy, digits(39, 10));
-      return std::pair(strategy->take_costs(0).peak_bytes, strategy->take_costs(1).peak_bytes);
-    };
-    EXPECT_EQ(peaks(true), peaks(false));
+    EXPECT_EQ(peaks(options, true), peaks(options, false));
   }
 }
 

@@ -55,6 +55,18 @@ class CudaStrategies : public ::testing::Test {
       outcome.graph_steps.push_back(strategy->take_costs(rank).graph_steps);
     return outcome;
   }
+  /// The peak memory of each rank in the last of three such epochs.
+  static std::vector<int64_t> peaks(StrategyOptions options, bool records) {
+    options.records = records;
+    const auto strategy = make_strategy(options);
+    std::vector<int64_t> bytes(options.list.size());
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      train_epoch(*strategy, digits(39, 10));
+      for (size_t rank = 0; rank < bytes.size(); ++rank)
+        bytes[rank] = strategy->take_costs(static_cast<int>(rank)).peak_bytes;
+    }
+    return bytes;
+  }
   /// Expects that on GPUs all steps but the first of each size are graphs, and that graphs change no bit.
   static void expect_graphs_alike(StrategyOptions options, const ImageDatasets& data = digits(39, 10)) {
     options.micro_batches = options.pipeline.micro_batches = 4;

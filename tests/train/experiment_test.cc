@@ -267,7 +267,8 @@ TEST(Experiment, MistakesAreNamed) {
           {"strategy.stages_per_device", "at least two stages per device", "got 1", "schedule: 1f1b"});
   refused(config, {"strategy={name: model_parallel, schedule: interleaved, stages: [1, 2]}"},
           {"strategy.stages", "each of the 4 stages of the pipeline, 2 on each of 2 devices", "got 2"});
-  refused(config, {"strategy=hybrid", "devices=cpu:0-2"}, {"model_parallel", "multiple of 2", "at least 4", "got 3"});
+  refused(config, {"strategy=hybrid", "devices=cpu:0-2"},
+          {"model_parallel", "multiple of 2", "at least 4", "got 3; list 4 devices"});
   refused(config, {"strategy=hybrid"}, {"model_parallel", "at least 4", "got 2"});
   refused(config, {"strategy={name: hybrid, model_parallel: 1}"}, {"strategy.model_parallel", "from 2", "got 1"});
   refused(config, {"strategy={name: hybrid, micro_batches: 9}", "devices=cpu:0-3"},
