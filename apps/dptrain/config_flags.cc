@@ -93,8 +93,11 @@ std::string experiment_schema() {
   return ConfigSession::schema("dptrain experiment", [](ConfigReader& reader) { train::read_experiment(reader, ""); });
 }
 
-bool is_config_key(const std::string& key) {
-  return nlohmann::json::parse(experiment_schema()).at("properties").contains(key);
+std::string meant_config_key(const std::string& word) {
+  const auto schema = nlohmann::ordered_json::parse(experiment_schema());  // of two near keys, the first one is meant
+  std::vector<std::string> keys;
+  for (const auto& [key, shape] : schema.at("properties").items()) keys.push_back(key);
+  return nearest_name(word, keys);
 }
 
 CLI::Option* ConfigFlags::add_to(CLI::App& command, const FlagHelp& help) {

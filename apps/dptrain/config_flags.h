@@ -26,8 +26,8 @@ bool is_known_config(const std::string& name);
 
 /// The JSON Schema of configurations.
 std::string experiment_schema();
-/// Whether a configuration may have this key at its top level.
-bool is_config_key(const std::string& key);
+/// The key of a configuration's top level that `word` is or most likely means; "" if there is none.
+std::string meant_config_key(const std::string& word);
 
 /// The flags of every command that takes a configuration.
 struct ConfigFlags {

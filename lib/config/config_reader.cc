@@ -61,9 +61,13 @@ ReadKey& ConfigReader::ask(std::string_view key, KeyShape shape) {
 }
 
 void ConfigReader::misread(const ReadKey& record, const ConfigNode& node, const std::string& dotted) {
-  pass_.note(mapping_, node.origin,
-             {place(node.origin, dotted), "expected " + expected_words(record.shape), got_words(node),
-              advice(record.shape, node, node.origin, dotted.ends_with(']') ? dotted : mapping_.dotted(record.key))});
+  // `--set batch_size.x=1` makes a mapping of a file's number. That is the override's mistake.
+  const auto added = std::ranges::find_if(
+      node.map, [&](const auto& entry) { return entry.second.origin.source != node.origin.source; });
+  const ConfigOrigin& origin = added != node.map.end() ? added->second.origin : node.origin;
+  pass_.note(mapping_, origin,
+             {place(origin, dotted), "expected " + expected_words(record.shape), got_words(node),
+              advice(record.shape, node, origin, dotted.ends_with(']') ? dotted : mapping_.dotted(record.key))});
 }
 
 template <typename T, typename Parse>

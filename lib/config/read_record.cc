@@ -13,12 +13,22 @@
 namespace dptrain {
 namespace {
 
-/// What to write instead of an unknown key. To YAML, `epochs:2` without a space is a key.
-std::string advice_of(const std::string& key, const std::vector<std::string>& known) {
+std::vector<std::string> keys_of(const ReadMapping& mapping) {
+  std::vector<std::string> keys;
+  for (const ReadKey& record : mapping.keys) keys.push_back(record.key);
+  return keys;
+}
+
+/// What to write instead of a key that `mapping` doesn't know. To YAML, `epochs:2` without a space is a key.
+std::string advice_of(const std::string& key, const ReadMapping& mapping, const ReadMapping& root) {
+  const std::vector<std::string> known = keys_of(mapping);
   const size_t colon = key.find(':');
-  if (colon == std::string::npos || std::ranges::find(known, key.substr(0, colon)) == known.end())
-    return suggestion(key, known);
-  return fmt::format("write {}: {}, with a space after the colon", key.substr(0, colon), key.substr(colon + 1));
+  if (colon != std::string::npos && std::ranges::find(known, key.substr(0, colon)) != known.end())
+    return fmt::format("write {}: {}, with a space after the colon", key.substr(0, colon), key.substr(colon + 1));
+  if (&mapping != &root && nearest_name(key, known).empty())
+    if (const auto at_top = nearest_name(key, keys_of(root)); !at_top.empty())
+      return fmt::format("did you mean '{}' at the top level?", at_top);
+  return suggestion(key, known);
 }
 
 /// Where in the mappings below `mapping` the key is known: "optimizer.momentum"; "" if it isn't.
@@ -90,19 +100,18 @@ void ReadPass::note_repeated_keys(const ConfigNode& node, const std::string& pat
 }
 
 void ReadPass::note_unknown_keys(const ReadMapping& mapping) {
-  std::vector<std::string> known;
+  const std::vector<std::string> known = keys_of(mapping);
   const auto advice_for = [&](const std::string& key, const ConfigNode& value) {
     if (known.empty()) return std::string("no key is allowed here");
     // The options are under the name that they belong to: `strategy: {ddp: {overlap: false}}`.
     const bool is_name = known.front() == "name" && mapping.keys.front().shown == yaml_text(key);
     if (!is_name || value.kind != ConfigNode::Kind::map) {
       const std::string below = place_below(mapping, key);
-      return below.empty() ? advice_of(key, known) : "it belongs in a mapping: " + below;
+      return below.empty() ? advice_of(key, mapping, root) : "it belongs in a mapping: " + below;
     }
     const std::string options = value.text();
     return fmt::format("write {{name: {}{}", key, value.map.empty() ? "}" : ", " + options.substr(1));
   };
-  for (const auto& record : mapping.keys) known.push_back(record.key);
   if (mapping.node != nullptr) {
     for (const auto& [key, value] : mapping.node->map) {
       if (std::ranges::find(known, key) != known.end()) continue;

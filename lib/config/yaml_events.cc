@@ -44,7 +44,15 @@ struct YamlInput {
     const auto position = static_cast<size_t>(mark.pos);
     return mark.pos >= 0 && position < text.size() && text[position] == c;
   }
+
+  /// Whether a tab is among the blanks at the beginning of the mark's line.
+  bool has_tab_before(const YAML::Mark& mark) const {
+    const std::string_view line = text.substr(std::min(static_cast<size_t>(mark.pos - mark.column), text.size()));
+    return line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string_view::npos;
+  }
 };
+
+constexpr const char* kSpacesForTabs = "indent with spaces instead of tabs";
 
 [[noreturn]] void refuse_alias(const YamlInput& input, const YAML::Mark& mark) {
   input.refuse(mark, "expected plain values", "an alias (*)",
@@ -60,6 +68,12 @@ class TreeBuilder : public YAML::EventHandler {
   ConfigNode take_root() { return std::move(root_); }
   /// The first list or mapping that was written with lines instead of brackets.
   const std::optional<YAML::Mark>& block_style() const { return block_style_; }
+  /// The innermost bracket that is open.
+  std::optional<YAML::Mark> open_bracket() const {
+    for (auto open = open_.rbegin(); open != open_.rend(); ++open)
+      if (input_.has_at(open->mark, '[') || input_.has_at(open->mark, '{')) return open->mark;
+    return std::nullopt;
+  }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1)
@@ -155,7 +169,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   void refuse_top_level(const YAML::Mark& mark, std::string got) const {
     if (open_.empty() && input_.is_file())
-      input_.refuse(mark, "expected keys with values", std::move(got), "begin with a line like " + input_.first_line);
+      input_.refuse(mark, "expected keys with values", std::move(got),
+                    input_.has_tab_before(mark) ? kSpacesForTabs : "begin with a line like " + input_.first_line);
   }
 
   void take_key(const YAML::Mark& mark, const std::string& key) {
@@ -221,15 +236,22 @@ YAML::Mark mark_of(std::string_view text, size_t position) {
   return mark;
 }
 
-[[noreturn]] void refuse_syntax(const YamlInput& input, const YAML::Mark& mark, const std::string& message) {
+/// `bracket`: the innermost bracket that is open at the mistake.
+[[noreturn]] void refuse_syntax(const YamlInput& input, const YAML::Exception& error,
+                                const std::optional<YAML::Mark>& bracket) {
+  const YAML::Mark mark = error.mark.is_null() ? mark_of(input.text, input.text.size()) : error.mark;
   if (input.has_at(mark, '*')) refuse_alias(input, mark);
-  const std::string_view line =
-      input.text.substr(std::min(static_cast<size_t>(mark.pos - mark.column), input.text.size()));
-  const std::string_view indentation = line.substr(0, line.find_first_not_of(" \t"));
-  const bool has_tab = indentation.find('\t') != std::string_view::npos;
-  input.refuse(mark, "expected valid YAML", fmt::format("a mistake in the syntax ({})", message),
-               has_tab ? "indent with spaces instead of tabs"
-                       : "check indentation, brackets, quotes and the space after each colon, here and above");
+  if (bracket && (error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW || error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW)) {
+    const bool is_list = input.has_at(*bracket, '[');
+    input.refuse(*bracket, is_list ? "expected a ] that closes this [" : "expected a } that closes this {", "none",
+                 "close the bracket");
+  }
+  if (error.msg == YAML::ErrorMsg::EOF_IN_SCALAR)
+    input.refuse(mark, "expected a quote that closes the text", "none", "close the quote");
+  input.refuse(mark, "expected valid YAML", fmt::format("a mistake in the syntax ({})", error.msg),
+               input.has_tab_before(mark)
+                   ? kSpacesForTabs
+                   : "check indentation, brackets, quotes and the space after each colon, here and above");
 }
 
 ConfigNode parse(YamlInput input) {
@@ -250,8 +272,7 @@ ConfigNode parse(YamlInput input) {
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) has_document = true;
   } catch (const YAML::Exception& error) {
-    if (!feed.ended_early())
-      refuse_syntax(input, error.mark.is_null() ? mark_of(input.text, input.text.size()) : error.mark, error.msg);
+    if (!feed.ended_early()) refuse_syntax(input, error, builder.open_bracket());
   } catch (const Error&) {
     if (!feed.ended_early()) throw;
   }

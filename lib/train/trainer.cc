@@ -120,10 +120,7 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   const auto start = Clock::now();
   TrainingOutcome outcome;
   outcome.epochs = position_.epochs;
-  if (experiment_.traced) {
-    trace_.emplace(experiment_, experiment_.traced->after(position_.step));
-    strategy_->show_steps(trace_->steps());
-  }
+  if (experiment_.traced) begin_trace(directory, observer);
   if (data_.validation != nullptr) count_earlier_validations(directory);
   if (experiment_.tensorboard && directory != nullptr)
     tensorboard_.emplace(*directory, position_.step + 1, experiment_.precision);

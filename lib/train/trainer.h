@@ -174,6 +174,8 @@ class Trainer {
   bool reduce_rate_after(const Pass& validation);
   /// Goes on to the next epoch, if this one was complete. Its weights have been evaluated and reported.
   void end_epoch();
+  /// Begins the trace, or warns if none of its steps will be trained.
+  void begin_trace(const RunDirectory* directory, TrainingObserver& observer);
   /// Sends this process's part of the trace to the main process, which writes trace.json. All traced steps must be
   /// done. All processes of a job must call it.
   void end_trace(RunDirectory* directory, TrainingObserver& observer);

@@ -61,6 +61,24 @@ void Trainer::save_all(RunDirectory* directory, TrainingObserver& observer) {
   observer.on_checkpoint(position_.step);
 }
 
+void Trainer::begin_trace(const RunDirectory* directory, TrainingObserver& observer) {
+  const TracedSteps& traced = *experiment_.traced;
+  const parallel::ShownSteps steps = traced.after(position_.step);
+  const int64_t last = experiment_.steps.value_or(planned_epochs() * loader_->batches_per_epoch());
+  if (steps.last < steps.first || steps.first > last) {
+    const parallel::ShownSteps asked = traced.numbered.value_or(steps);
+    const std::string trained = position_.step < last
+                                    ? fmt::format("only steps {}-{} are trained", position_.step + 1, last)
+                                    : "no step is left to train";
+    if (directory != nullptr)
+      observer.on_warning(fmt::format("trace.json won't be written: --trace asks for steps {}-{}, but {}", asked.first,
+                                      asked.last, trained));
+    return;
+  }
+  trace_.emplace(experiment_, steps);
+  strategy_->show_steps(steps);
+}
+
 void Trainer::end_trace(RunDirectory* directory, TrainingObserver& observer) {
   const std::string own = trace_->events(strategy_->take_timelines(), strategy_->first_rank());
   const std::vector<std::string> all =
@@ -68,7 +86,7 @@ void Trainer::end_trace(RunDirectory* directory, TrainingObserver& observer) {
   const auto [steps, text] = std::pair(trace_->steps(), trace_->json(all, position_.step));
   trace_.reset();
   if (directory == nullptr) return;
-  if (steps.last < steps.first || position_.step < steps.first)
+  if (position_.step < steps.first)
     return observer.on_warning(
         fmt::format("trace.json isn't written: --trace asks for none of the steps that were trained this time, which "
                     "end with step {}",

@@ -98,9 +98,11 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"not_utf8", "a: \xff\n",
                 "a.yaml:1:4: expected text in UTF-8, got the byte 0xff, which is not UTF-8; save the file as plain "
                 "text"},
-        Refusal{"open_list", "a: [1, 2\n",
-                "a.yaml:2:1: expected valid YAML, got a mistake in the syntax (end of sequence flow not found); check "
-                "indentation, brackets, quotes and the space after each colon, here and above"},
+        Refusal{"open_list", "a: [1, 2\n", "a.yaml:1:4: expected a ] that closes this [, got none; close the bracket"},
+        Refusal{"open_list_above_a_key", "a: 1\nb: [1, {c: 2}\nd: 3\n",
+                "a.yaml:2:4: expected a ] that closes this [, got none; close the bracket"},
+        Refusal{"open_mapping", "a: 1\nb: {c: [1]\nd: 3\n",
+                "a.yaml:2:4: expected a } that closes this {, got none; close the bracket"},
         // yaml-cpp would take the whole rest as part of the value.
         Refusal{"open_quote", "a: 1\nb: \"my run\nc: 2\n",
                 "a.yaml:2:4: expected a text that ends with \", got no such quote up to the end; close the quote"},
@@ -111,6 +113,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"two_colons", "a: b: c\n",
                 "a.yaml:1:5: expected valid YAML, got a mistake in the syntax (illegal map value); check indentation, "
                 "brackets, quotes and the space after each colon, here and above"},
+        Refusal{
+            "tab_before_the_first_key", "\ta: 1\n",
+            "a.yaml:1:2: expected keys with values, got a text without a colon; indent with spaces instead of tabs"},
         Refusal{"tab", "a:\n\tb: 1\n",
                 "a.yaml:2:3: expected valid YAML, got a mistake in the syntax (illegal map value); indent with spaces "
                 "instead of tabs"}),

@@ -40,6 +40,8 @@ class RefusalsTest : public testing::CommandTest {
 TEST_F(RefusalsTest, UnknownKeys) {
   expect_line_refused("epoch: 3", 78, {"epoch", "unknown key", "did you mean 'epochs'?"});
   expect_line_refused("strategy: {name: ddp, bucket_md: 3}", 78, {"strategy.bucket_md", "did you mean 'bucket_mb'?"});
+  expect_line_refused("optimizer: {name: sgd, lr: 0.1}", 78,
+                      {"optimizer.lr: unknown key, did you mean 'learning_rate' at the top level?"});
 }
 
 TEST_F(RefusalsTest, AKeyThatStandsAmongTheFlagsIsAdvisedSet) {
@@ -54,6 +56,9 @@ TEST_F(RefusalsTest, AKeyThatStandsAmongTheFlagsIsAdvisedSet) {
   refused({"--epochs"}, "write --set epochs=VALUE");
   refused({"--set", "batch_size", "32"}, "write --set batch_size=32");
   refused({"--set", "batch_size", "=", "32"}, "write --set batch_size=32");
+  refused({"--lr", "0.1"}, "'--lr' is not an argument of dptrain train; write --set learning_rate=0.1");
+  refused({"epochs=3"}, "'epochs=3' is not an argument of dptrain train; write --set epochs=3");
+  refused({"strategy.bucket_mb=3"}, "write --set strategy.bucket_mb=3");
   refused({"--quite"}, "did you mean '--quiet'?");
 }
 
@@ -329,7 +334,15 @@ TEST_F(RefusalsTest, CommandLines) {
   refused({"compare", "--config", "digits.yaml", "--repeat", "x"},
           {"--repeat: expected a number from 1 to 1000, got 'x'"});
   refused({"--config"}, {"--config: expected FILE, got nothing; see dptrain train --help"});
-  refused({"--config", "digits.yaml", "--batch"}, {"'--batch' is not an argument of dptrain train", "train --help"});
+  refused({"--config", "--set", "epochs=1"},
+          {"--config: expected FILE, got the option --set; see dptrain train --help"});
+  refused({"--config", "digits.yaml", "--out", "--quiet"}, {"--out: expected DIR, got the option --quiet"});
+  refused({"predict", "--config", "digits.yaml", "--checkpoint", "x", "--input", "--top=3"},
+          {"--input: expected ", ", got the option --top=3; see dptrain predict --help"});
+  refused({"bench", "comm", "--devices", "--json"}, {"got the option --json; see dptrain bench comm --help"});
+  refused({"--config", "digits.yaml", "--batch"},
+          {"'--batch' is not an argument of dptrain train; write --set batch_size=VALUE"});
+  refused({"--config", "digits.yaml", "--fancy"}, {"'--fancy' is not an argument of dptrain train", "train --help"});
   refused({"--confg", "digits.yaml"}, {"'--confg' is not an argument of dptrain train", "did you mean '--config'?"});
   refused({"schema", "digits.yaml"}, {"'digits.yaml' is not an argument of dptrain schema", "schema --help"});
   refused({"--config", "digits.yaml", "--progress", "wild"},
@@ -366,6 +379,8 @@ TEST_F(RefusalsTest, CommandLines) {
 TEST_F(RefusalsTest, OverridesThatAreNoAssignments) {
   expect_refused(training("run", {"epochs"}), 78, {"--set", "expected KEY=VALUE", "got 'epochs'"});
   expect_refused(training("run", {"epochs=x"}), 78, {"--set: epochs", "got 'x'", "--set epochs="});
+  expect_refused(training("run", {"batch_size.foo=1"}), 78,
+                 {"--set: batch_size: expected an integer", "foo: 1}", "--set batch_size="});
 }
 
 }  // namespace

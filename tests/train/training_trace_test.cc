@@ -143,10 +143,10 @@ TEST_F(TrainingTraceTest, AFileThatCantBeWrittenCostsNoTraining) {
   EXPECT_TRUE(warnings_.told[0].starts_with("trace.json isn't written: ")) << warnings_.told[0];
 }
 
-TEST_F(TrainingTraceTest, StepsThatNeverCameAreToldOf) {
+TEST_F(TrainingTraceTest, StepsThatNeverComeAreToldOf) {
   EXPECT_TRUE(traced({.numbered = parallel::ShownSteps{.first = 7, .last = 8}}).is_null());
-  EXPECT_EQ(warnings_.told, std::vector<std::string>{"trace.json isn't written: --trace asks for none of the steps "
-                                                     "that were trained this time, which end with step 6"});
+  EXPECT_EQ(warnings_.told, std::vector<std::string>{"trace.json won't be written: --trace asks for steps 7-8, but "
+                                                     "only steps 1-6 are trained"});
   const json some = traced({.numbered = parallel::ShownSteps{.first = 6, .last = 7}});
   EXPECT_EQ(named(some, "step ", 0).size(), 1U);
   EXPECT_EQ(some["otherData"]["steps"], "6-6");
