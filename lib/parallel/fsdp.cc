@@ -24,15 +24,16 @@ int64_t digest_of(const TrainingState& state) {
 }
 
 /// Returns a rank's duties, and the function that places its model.
-ReplicaAssignment assignment_of_rank(const StrategyContext& context, const Fsdp::Options& options) {
+ReplicaAssignment assignment_of_rank(const StrategyContext& context, const Fsdp::Options& options,
+                                     const ShardGroups& groups) {
   const auto is_gpu = [](const DeviceId& id) { return id.kind == DeviceKind::cuda; };
   const ShardedReplica::Options of_rank{.unit_mb = options.unit_mb,
                                         .reshard_after_forward = options.reshard_after_forward,
                                         .leaves_last_sum_out = context.planted == PlantedFault::bucket_left_out,
                                         // Every process lists the same kinds of devices.
                                         .has_gpus = std::ranges::any_of(context.team.devices, is_gpu)};
-  const auto place = [of_rank, &spec = context.replica](Replica& replica, Communicator& communicator) {
-    replica.deal_out_by(std::make_unique<ShardedReplica>(replica, communicator, spec, of_rank));
+  const auto place = [of_rank, &groups, &spec = context.replica](Replica& replica, int rank) {
+    replica.deal_out_by(std::make_unique<ShardedReplica>(replica, groups.of(rank), spec, of_rank));
   };
   return {.duties = {.places = false, .updates = false}, .place = place};
 }
@@ -40,12 +41,20 @@ ReplicaAssignment assignment_of_rank(const StrategyContext& context, const Fsdp:
 }  // namespace
 
 Fsdp::Fsdp(const StrategyContext& context, const Options& options)
-    : ReplicatedStrategy(context, [&](int) { return assignment_of_rank(context, options); }),
+    : Fsdp(context, options, std::make_shared<ShardGroups>(options.replicas)) {}
+
+Fsdp::Fsdp(const StrategyContext& context, const Options& options, std::shared_ptr<ShardGroups> groups)
+    : ReplicatedStrategy(
+          context, [&](int) { return assignment_of_rank(context, options, *groups); },
+          [&](RankTeam& team) { groups->form(team); }),
+      groups_(std::move(groups)),
       recorded_(team(), context.replica.input.text.has_value()),
       steps_(team(), context.replica.steps_in_flight) {
   DPTRAIN_CHECK(context.shards == 0, "logical shards of a batch compute with weights that are whole");
-  for (int rank = 0; rank < ranks(); ++rank)
+  for (int rank = 0; rank < ranks(); ++rank) {
+    recorded_.exchange_over(rank, groups_->of(rank).used());
     if (records_exchanges(rank)) recorded_.join(rank, replica(rank));
+  }
 }
 
 std::vector<double> Fsdp::measure_speeds(const Dataset& dataset, int64_t samples) {
@@ -73,12 +82,19 @@ void Fsdp::give_step(const RankStep& step) {
 }
 
 bool Fsdp::records_exchanges(int rank) {
-  return replica(rank).can_record_with_others() && team().communicator(rank).can_be_recorded(DType::f32);
+  return replica(rank).can_record_with_others() &&
+         std::ranges::all_of(groups_->of(rank).used(),
+                             [](const Communicator* used) { return used->can_be_recorded(DType::f32); });
 }
 
 void Fsdp::compute_and_update(int rank, const StepParts& parts) {
   replica(rank).forward_backward(parts, {});
   replica(rank).update_and_publish([&] { sharded(rank).update(); });
+}
+
+WeightDigests Fsdp::digests_on(int rank) {
+  const auto own_of = [&](const Parameter& parameter) { return sharded(rank).weights().own_of(parameter); };
+  return digests_of_part(replica(rank).model(), groups_->of(rank).shards.rank(), own_of);
 }
 
 TrainingState Fsdp::training_state() {

@@ -5,6 +5,7 @@
 
 #include "parallel/recorded_exchanges.h"
 #include "parallel/replicated_strategy.h"
+#include "parallel/shard_groups.h"
 #include "parallel/sharded_replica.h"
 
 namespace dptrain::parallel {
@@ -12,13 +13,17 @@ namespace dptrain::parallel {
 /// Fully sharded data parallel: one rank per device, each with its part of the batch, as in ddp. Weights, gradients and
 /// optimizer state are sharded: every rank owns an equal part of each unit of the model. A pass gathers a unit's
 /// weights when it reaches the unit and frees them behind it. A unit's gradients are summed on their owners, which
-/// update their parts (ZeRO stage 3: Rajbhandari et al., 2020; PyTorch FSDP: Zhao et al., 2023). If sums follow the
-/// tree order, the weights match ddp's bit for bit.
+/// update their parts (ZeRO stage 3: Rajbhandari et al., 2020; PyTorch FSDP: Zhao et al., 2023).
+///
+/// With several replicas, each is sharded over neighboring ranks, and the owners of a part sum its gradients over the
+/// replicas (PyTorch's HYBRID_SHARD). If sums follow the tree order, and the ranks of a replica are a subtree of it,
+/// the weights match ddp's bit for bit.
 class Fsdp final : public ReplicatedStrategy {
  public:
   struct Options {
     double unit_mb = 0;  ///< see WeightUnitOptions
     bool reshard_after_forward = true;
+    int replicas = 1;  ///< whole copies of the weights, each sharded over neighboring ranks
   };
   Fsdp(const StrategyContext& context, const Options& options);
 
@@ -28,9 +33,11 @@ class Fsdp final : public ReplicatedStrategy {
   void restore(const TrainingState& state) override;
 
  private:
+  Fsdp(const StrategyContext& context, const Options& options, std::shared_ptr<ShardGroups> groups);
   void swap_average(int rank) override;
-  /// No two ranks have the same weights.
-  bool has_comparable_weights(int) override { return false; }
+  /// Ranks of one replica have different weights.
+  bool has_comparable_weights(int rank) override { return groups_->of(rank).copies != nullptr; }
+  WeightDigests digests_on(int rank) override;
   nn::ReadParameter read_weights(int rank) override { return sharded(rank).read_weights(); }
   std::vector<nn::NamedValues> dealt_out_state(int rank) override { return sharded(rank).gather_optimizer_state(); }
   void restore_dealt_out(int rank, const TrainingState& state) override { sharded(rank).restore(state); }
@@ -43,6 +50,7 @@ class Fsdp final : public ReplicatedStrategy {
   void compute_and_update(int rank, const StepParts& parts);
   ShardedReplica& sharded(int rank) { return replica(rank).sharded(); }
 
+  std::shared_ptr<ShardGroups> groups_;
   RecordedExchanges recorded_;
   StepsUnderWay steps_;
 };

@@ -3,6 +3,15 @@
 #include <optional>
 
 namespace dptrain::parallel {
+namespace {
+
+std::vector<CommCounts> counts_of(const std::vector<Communicator*>& communicators) {
+  std::vector<CommCounts> counts;
+  for (const Communicator* communicator : communicators) counts.push_back(communicator->counts());
+  return counts;
+}
+
+}  // namespace
 
 StepRecorder::Signature sizes_of_all(const Batch& batch, const Device& device) {
   StepRecorder::Signature signature = {batch.samples, device.timeline() != nullptr ? 1 : 0};
@@ -19,9 +28,12 @@ StepRecorder::Signature sizes_known_to_all(const RankTeam& team, const Batch& ba
 RecordedExchanges::RecordedExchanges(RankTeam& team, bool is_of_text)
     : team_(team),
       is_of_text_(is_of_text),
+      communicators_(static_cast<size_t>(team.size())),
       counts_(static_cast<size_t>(team.size())),
       agreements_(static_cast<size_t>(team.size())),
-      done_(static_cast<size_t>(team.size())) {}
+      done_(static_cast<size_t>(team.size())) {
+  for (int rank = 0; rank < team.size(); ++rank) exchange_over(rank, {&team.communicator(rank)});
+}
 
 void RecordedExchanges::join(int rank, Replica& replica) {
   if (team_.world_size() == 1 || team_.is_logged()) return replica.record_with_others({});
@@ -32,11 +44,11 @@ void RecordedExchanges::join(int rank, Replica& replica) {
 
 void RecordedExchanges::run(int rank, Replica& replica, const StepParts& parts, const Batch& batch,
                             const std::function<void()>& give) {
-  Communicator& communicator = team_.communicator(rank);
+  const std::vector<Communicator*>& communicators = communicators_[static_cast<size_t>(rank)];
   const auto give_apart = [&](bool apart) {
-    communicator.begin_recordable(apart);
+    for (Communicator* communicator : communicators) communicator->begin_recordable(apart);
     give();
-    communicator.end_recordable();
+    for (Communicator* communicator : communicators) communicator->end_recordable();
   };
   if (!replica.device().can_record() || !replica.records_steps())
     return give_apart(
@@ -46,21 +58,25 @@ void RecordedExchanges::run(int rank, Replica& replica, const StepParts& parts, 
     agreement->begin_step(is_of_text_ ? std::nullopt : std::optional(sizes_of_all(batch, replica.device())));
   // Logging ranks exchange nothing, so the sizes of all ranks are part of their signature.
   const auto signature = team_.is_logged() ? sizes_of_all(batch, replica.device()) : StepRecorder::Signature();
-  const CommCounts before = communicator.counts();
+  const std::vector<CommCounts> before = counts_of(communicators);
   const auto given = [&](StepRecorder::How how) {
     // All ranks record at once: the exchanges go into the graphs of all of them.
-    if (how == StepRecorder::How::recorded) communicator.barrier();
+    Communicator& world = team_.communicator(rank);
+    if (how == StepRecorder::How::recorded) world.barrier();
     give_apart(how == StepRecorder::How::done);
-    if (how == StepRecorder::How::recorded) communicator.barrier();
+    if (how == StepRecorder::How::recorded) world.barrier();
   };
   const auto how = replica.run_section(StepRecorder::Section::passes, parts, given, signature);
   if (how == StepRecorder::How::done) return;
   // Steps with other numbers of micro-batches exchange more often or less often.
-  CommCounts& of_replay = counts_[static_cast<size_t>(rank)][replica.step_signature(parts)];
-  if (how == StepRecorder::How::recorded)
-    of_replay = communicator.counts() - before;
-  else
-    communicator.count_replay(of_replay);
+  std::vector<CommCounts>& of_replay = counts_[static_cast<size_t>(rank)][replica.step_signature(parts)];
+  if (how == StepRecorder::How::recorded) of_replay = counts_of(communicators);
+  for (size_t i = 0; i < communicators.size(); ++i) {
+    if (how == StepRecorder::How::recorded)
+      of_replay[i] = of_replay[i] - before[i];
+    else
+      communicators[i]->count_replay(of_replay[i]);
+  }
 }
 
 }  // namespace dptrain::parallel

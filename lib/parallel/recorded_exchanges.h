@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "parallel/rank_team.h"
@@ -25,6 +26,10 @@ class RecordedExchanges {
   /// `is_of_text`: ranks don't know each other's sizes.
   RecordedExchanges(RankTeam& team, bool is_of_text);
 
+  /// The communicators that a rank's steps use; the team's by default. Call it before the first step.
+  void exchange_over(int rank, std::vector<Communicator*> communicators) {
+    communicators_[static_cast<size_t>(rank)] = std::move(communicators);
+  }
   /// Makes a rank record together with all others. Call it once per rank, before the first step.
   void join(int rank, Replica& replica);
   /// Runs a rank's step, whose device work `give` gives. The work is run, recorded or replayed, as far as all ranks
@@ -35,8 +40,10 @@ class RecordedExchanges {
  private:
   RankTeam& team_;
   bool is_of_text_;
-  std::vector<std::map<StepRecorder::Signature, CommCounts>> counts_;  ///< by rank: counts of one replay, by recording
-  std::vector<std::unique_ptr<RecordingAgreement>> agreements_;        ///< by rank; null for a rank that records alone
+  std::vector<std::vector<Communicator*>> communicators_;  ///< by rank
+  /// By rank: counts of one replay over each of its communicators, by recording.
+  std::vector<std::map<StepRecorder::Signature, std::vector<CommCounts>>> counts_;
+  std::vector<std::unique_ptr<RecordingAgreement>> agreements_;  ///< by rank; null for a rank that records alone
   /// By rank: sizes of the steps so far, if they aren't recorded.
   std::vector<std::set<StepRecorder::Signature>> done_;
 };

@@ -14,9 +14,9 @@ void ReplicatedStrategy::make_room(int rank) {
 }
 
 void ReplicatedStrategy::do_uncounted(int rank, const std::function<void()>& work) {
-  const CommCounts before = team_.communicator(rank).counts();
+  const CommCounts before = team_.counts(rank);
   work();
-  reported_[static_cast<size_t>(rank)] += team_.communicator(rank).counts() - before;
+  reported_[static_cast<size_t>(rank)] += team_.counts(rank) - before;
 }
 
 std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
@@ -51,7 +51,7 @@ std::vector<WeightDigests> ReplicatedStrategy::weight_digests() {
   std::vector<WeightDigests> digests(replicas_.size());
   team_.run("comparing weights", [&](int rank) {
     finish_updates(rank);
-    if (has_comparable_weights(rank)) digests[static_cast<size_t>(rank)] = digests_of(replica(rank).model());
+    if (has_comparable_weights(rank)) digests[static_cast<size_t>(rank)] = digests_on(rank);
   });
   return digests;
 }

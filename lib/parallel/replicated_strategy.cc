@@ -27,7 +27,8 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
       }) {}
 
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context,
-                                       const std::function<ReplicaAssignment(int)>& assignment_of)
+                                       const std::function<ReplicaAssignment(int)>& assignment_of,
+                                       const std::function<void(RankTeam&)>& form_groups)
     : team_(context.team),
       split_(context.split ? *context.split : BatchSplit::even(team_.world_size())),
       shards_(context.shards > 0 ? shard_runs(context.shards, team_.world_size()) : std::vector<ShardRun>()),
@@ -51,13 +52,14 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context,
   std::vector<ReplicaAssignment> assignments;
   for (int rank = 0; rank < world_size(); ++rank) assignments.push_back(assignment_of(rank));
   form_same_stages_groups(assignments);
+  if (form_groups) form_groups(team_);
   team_.run("start", [&](int rank) {
     const ReplicaAssignment& assigned = assignments[static_cast<size_t>(first_rank() + rank)];
     ReplicaSpec of_rank = spec;
     of_rank.stages = assigned.stages;
     if (!shards_.empty()) of_rank.shards = shards_[static_cast<size_t>(first_rank() + rank)];
     replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), of_rank, assigned.duties);
-    if (assigned.place) assigned.place(replica(rank), team_.communicator(rank));
+    if (assigned.place) assigned.place(replica(rank), rank);
     replica(rank).suffer(context.faults, first_rank() + rank);
     statistics_[static_cast<size_t>(rank)] =
         std::make_unique<SharedStatistics>(batch_norm, same_stages_communicator(rank), replica(rank));

@@ -16,8 +16,8 @@ namespace dptrain::parallel {
 struct ReplicaAssignment {
   ReplicaDuties duties = {};
   nn::StageRanges stages = {{}};
-  /// Places the replica's model if `duties.places` is false. May be empty.
-  std::function<void(Replica&, Communicator&)> place = {};
+  /// Places the replica's model if `duties.places` is false. May be empty. `rank`: of this process.
+  std::function<void(Replica&, int rank)> place = {};
 };
 
 /// The common base of strategies that keep a replica, or a part of one, on every device. It has the team of ranks,
@@ -50,9 +50,11 @@ class ReplicatedStrategy : public Strategy {
  protected:
   /// `optimizer_on`: whether a rank of this process updates weights itself.
   ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int rank)>& optimizer_on);
-  /// For strategies whose replicas may be split over devices. `assignment_of` takes a rank of the world.
+  /// For strategies whose replicas may be split over devices. `assignment_of` takes a rank of the world. `form_groups`
+  /// is called before replicas are made.
   ReplicatedStrategy(const StrategyContext& context,
-                     const std::function<ReplicaAssignment(int world_rank)>& assignment_of);
+                     const std::function<ReplicaAssignment(int world_rank)>& assignment_of,
+                     const std::function<void(RankTeam&)>& form_groups = {});
 
   RankTeam& team() { return team_; }
   const BatchSplit& split() const { return split_; }
@@ -109,6 +111,8 @@ class ReplicatedStrategy : public Strategy {
   virtual void finish_updates(int) {}
   /// Whether, between steps, a rank's weights must equal those of all ranks on the same kind of device bit for bit.
   virtual bool has_comparable_weights(int) { return true; }
+  /// The digests of such weights. Called on every rank's thread.
+  virtual WeightDigests digests_on(int rank) { return digests_of(replica(rank).model()); }
   /// For processes that aren't in step: blocks until all of them are done with their steps.
   virtual void meet() {}
   /// For processes that aren't in step: gives all replicas the same weights once all steps are done. Called on every

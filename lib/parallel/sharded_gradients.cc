@@ -6,10 +6,10 @@
 
 namespace dptrain::parallel {
 
-ShardedGradients::ShardedGradients(nn::Model& model, Communicator& communicator, PhaseClock& clock,
+ShardedGradients::ShardedGradients(nn::Model& model, const ShardCommunicators& communicators, PhaseClock& clock,
                                    const std::vector<WeightUnit>& units, int leave_out)
     : model_(model),
-      communicator_(communicator),
+      communicators_(communicators),
       clock_(clock),
       units_(units),
       leave_out_(leave_out),
@@ -27,7 +27,8 @@ void ShardedGradients::start(int unit) {
   if (!is_summed(unit)) return;
   const InPhase communicating(clock_, Phase::communication);
   const Tensor all = model_.gradients(of.run.begin, of.run.end + of.run.padding);
-  works_[static_cast<size_t>(unit)] = communicator_.start_reduce_scatter(comm_buffer(all), comm_buffer(own_part(of)));
+  works_[static_cast<size_t>(unit)] =
+      communicators_.shards.start_reduce_scatter(comm_buffer(all), comm_buffer(own_part(of)));
 }
 
 void ShardedGradients::await(int unit) {
@@ -41,10 +42,18 @@ void ShardedGradients::finish(int unit) {
   await(unit);
   const WeightUnit& of = units_[static_cast<size_t>(unit)];
   if (!is_summed(unit)) {
-    const int64_t begin = of.run.begin + communicator_.rank() * of.part;
+    const int64_t begin = of.run.begin + communicators_.shards.rank() * of.part;
     own_part(of).copy_from(model_.gradients(begin, begin + of.part));
   }
   model_.forget_gradients(of.run);
+  if (!has_copies() || !is_summed(unit)) return;
+  const InPhase communicating(clock_, Phase::communication);
+  of_copies_.push_back(communicators_.copies->start_all_reduce(comm_buffer(own_part(of))));
+}
+
+void ShardedGradients::await_copies() {
+  const InPhase communicating(clock_, Phase::communication);
+  for (const auto& work : std::exchange(of_copies_, {})) work->wait();
 }
 
 Tensor ShardedGradients::own_part(const WeightUnit& unit) const {

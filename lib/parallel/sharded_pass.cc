@@ -35,7 +35,8 @@ void ShardedPass::end() {
   advance_to((goes_back_ ? 2 : 1) * count() - 1);
   for (int unit = count() - 1; goes_back_ && unit >= 0; --unit)
     if (is_tied(unit) || unit == 0) sum(unit);
-  if (under_way_ >= 0) gradients_.finish(std::exchange(under_way_, -1));
+  finish_sum();
+  gradients_.await_copies();
   for (int unit = 0; unit < count(); ++unit) weights_.release(unit);
   visit_ = -1;
 }
@@ -79,11 +80,19 @@ void ShardedPass::gather(int unit) {
 
 void ShardedPass::sum(int unit) {
   if (!is_last_) return;
-  if (under_way_ >= 0) gradients_.finish(std::exchange(under_way_, -1));
+  finish_sum();
   gradients_.start(unit);
   under_way_ = unit;
   if (!apart_) return;
   gradients_.await(unit);
+  options_.apart();
+}
+
+void ShardedPass::finish_sum() {
+  if (under_way_ < 0) return;
+  gradients_.finish(std::exchange(under_way_, -1));
+  if (!apart_ || !gradients_.has_copies()) return;
+  gradients_.await_copies();
   options_.apart();
 }
 

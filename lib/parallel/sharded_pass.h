@@ -49,6 +49,8 @@ class ShardedPass {
   void arrive();
   void gather(int unit);
   void sum(int unit);
+  /// Ends the sum that is under way, if any.
+  void finish_sum();
 
   ShardedWeights& weights_;
   ShardedGradients& gradients_;

@@ -26,20 +26,20 @@ std::function<void()> apart_on(Device& device, Communicator& communicator) {
 
 }  // namespace
 
-ShardedReplica::ShardedReplica(Replica& replica, Communicator& communicator, const ReplicaSpec& spec,
+ShardedReplica::ShardedReplica(Replica& replica, const ShardCommunicators& communicators, const ReplicaSpec& spec,
                                const Options& options)
     : replica_(replica),
       weights_(
-          replica.model(), replica.device(), communicator, replica.clock(),
+          replica.model(), replica.device(), communicators.shards, replica.clock(),
           {.units = {.unit_mb = options.unit_mb}, .compute = replica.dtype(), .initialization = spec.initialization}),
-      gradients_(replica.model(), communicator, replica.clock(), weights_.units(),
+      gradients_(replica.model(), communicators, replica.clock(), weights_.units(),
                  options.leaves_last_sum_out ? 0 : -1),
       pass_(weights_, gradients_,
             {.reshard_after_forward = options.reshard_after_forward,
-             .apart = options.has_gpus ? apart_on(replica.device(), communicator) : std::function<void()>()}),
-      updates_(replica.model(), communicator, replica.clock(),
-               {.ranges = ranges_of(weights_.units(), communicator.size()),
-                .own = own_buffers(weights_, gradients_.own(), communicator.rank()),
+             .apart = options.has_gpus ? apart_on(replica.device(), communicators.world) : std::function<void()>()}),
+      updates_(replica.model(), communicators.shards, replica.clock(),
+               {.ranges = ranges_of(weights_.units(), communicators.shards.size()),
+                .own = own_buffers(weights_, gradients_.own(), communicators.shards.rank()),
                 .optimizer = spec.optimizer,
                 .clip_norm = spec.clip_norm,
                 .observer = spec.observer}) {

@@ -14,7 +14,8 @@
 
 namespace dptrain::parallel {
 
-/// A rank's part of a replica whose weights, gradients and optimizer state are sharded over all ranks.
+/// A rank's part of a replica whose weights, gradients and optimizer state are sharded over all ranks, or over those
+/// that share a copy of the weights.
 class ShardedReplica {
  public:
   struct Options {
@@ -24,7 +25,8 @@ class ShardedReplica {
     bool has_gpus = false;             ///< some rank's device is a GPU
   };
   /// Places the model of `replica`, which was constructed from `spec`.
-  ShardedReplica(Replica& replica, Communicator& communicator, const ReplicaSpec& spec, const Options& options);
+  ShardedReplica(Replica& replica, const ShardCommunicators& communicators, const ReplicaSpec& spec,
+                 const Options& options);
 
   ShardedWeights& weights() { return weights_; }
   ShardedPass& pass() { return pass_; }
@@ -36,7 +38,7 @@ class ShardedReplica {
   /// Called before and after an evaluation: swaps in the weights' average if there is one, then swaps back.
   void swap_average();
 
-  // Every rank calls these; they return the values of all ranks, by parameter, on rank 0.
+  // Every rank calls these; they return the values of all ranks, by parameter, on the first rank of each copy.
   nn::ReadParameter read_weights() const { return updates_.read_from(weights_.own()); }
   std::vector<nn::NamedValues> gather_optimizer_state() { return updates_.gather_state(); }
   /// Empty if there is no average.

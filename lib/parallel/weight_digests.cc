@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "base/bit_digest.h"
@@ -31,11 +32,15 @@ std::optional<WeightDifference> difference_in(const std::string& tensor, const s
 }  // namespace
 
 WeightDigests digests_of(const nn::Model& model) {
+  return digests_of_part(model, 0, [](const Parameter& parameter) { return parameter.value(); });
+}
+
+WeightDigests digests_of_part(const nn::Model& model, int part, const std::function<Tensor(const Parameter&)>& own_of) {
   Device& device = model.device();
-  WeightDigests digests{.kind = device.kind()};
+  WeightDigests digests{.kind = device.kind(), .part = part};
   std::vector<std::byte> copy;
-  const auto add = [&](const Parameter* parameter) {
-    const Tensor& weight = parameter->value();
+  const auto add = [&](const std::string& name, const Tensor& weight) {
+    if (!weight.defined()) return;
     const auto bytes = static_cast<size_t>(weight.bytes());
     const auto* at = static_cast<const std::byte*>(weight.raw());
     if (device.kind() != DeviceKind::cpu) {
@@ -43,20 +48,20 @@ WeightDigests digests_of(const nn::Model& model) {
       device.download(copy.data(), at, weight.bytes());
       at = copy.data();
     }
-    digests.tensors.push_back({.name = parameter->name(), .digest = bit_digest(std::span(at, bytes))});
+    digests.tensors.push_back({.name = name, .digest = bit_digest(std::span(at, bytes))});
   };
-  std::ranges::for_each(model.parameters(), add);
-  std::ranges::for_each(model.frozen_parameters(), add);
+  for (const Parameter* parameter : model.parameters()) add(parameter->name(), own_of(*parameter));
+  for (const Parameter* parameter : model.frozen_parameters()) add(parameter->name(), parameter->value());
   return digests;
 }
 
 std::optional<WeightDifference> find_weight_difference(const std::vector<WeightDigests>& by_rank) {
   // In the order in which ranks list them, which is the model's order.
   std::vector<std::pair<std::string, std::vector<OfRank>>> weights;
-  std::map<std::pair<DeviceKind, std::string>, size_t> places;
+  std::map<std::tuple<DeviceKind, int, std::string>, size_t> places;
   for (size_t rank = 0; rank < by_rank.size(); ++rank)
     for (const auto& [name, digest] : by_rank[rank].tensors) {
-      const auto [place, is_new] = places.try_emplace({by_rank[rank].kind, name}, weights.size());
+      const auto [place, is_new] = places.try_emplace({by_rank[rank].kind, by_rank[rank].part, name}, weights.size());
       if (is_new) weights.emplace_back(name, std::vector<OfRank>());
       weights[place->second].second.push_back({.rank = static_cast<int>(rank), .digest = digest});
     }

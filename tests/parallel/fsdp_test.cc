@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "parallel/checkpointed.h"
 #include "parallel/digits.h"
 #include "parallel/half_used_net.h"
 #include "parallel/played_processes.h"
@@ -13,23 +14,6 @@
 
 namespace dptrain::parallel {
 namespace fsdp_test {
-
-/// The full checkpoint state after some steps of 50 samples; the last step has 10.
-TrainingState state_after(const StrategyOptions& options, int64_t steps = 4) {
-  const auto strategy = make_strategy(options);
-  train(*strategy, digits(50 * steps - 40, 10), steps, 50, 0.01, options.micro_batches);
-  return strategy->training_state();
-}
-
-void expect_same_states(const TrainingState& a, const TrainingState& b) {
-  expect_same_bits(a.model, b.model);
-  expect_same_bits(a.optimizer, b.optimizer);
-  expect_same_bits(a.average, b.average);
-  ASSERT_EQ(a.loss_scale.has_value(), b.loss_scale.has_value());
-  if (a.loss_scale) {
-    EXPECT_EQ(a.loss_scale->skipped, b.loss_scale->skipped);
-  }
-}
 
 /// The last step has ten samples: devices have one or two each, and in micro-batches some devices have none.
 TEST(Fsdp, EndsInTheBitsOfDdp) {

@@ -288,6 +288,18 @@ TEST_F(CudaStrategies, ShardedWeightsAreOfGpusAndCpuWorkers) {
   expect_same_bits(trained(options, 3, 8, 18), ddp);
 }
 
+TEST_F(CudaStrategies, ReplicasOfShardedWeightsEndInTheBitsOfDdp) {
+  for (const std::vector<DeviceId>& list :
+       {std::vector<DeviceId>(4, kGpu), {kGpu, {DeviceKind::cpu, 0}, kGpu, {DeviceKind::cpu, 1}}}) {
+    StrategyOptions options{.name = "ddp", .net = residual_net(), .list = list};
+    options.adam = optim::AdamSettings{};
+    const auto ddp = trained(options, 3, 8, 18);
+    options.name = "fsdp";
+    options.fsdp = {.unit_mb = 0.01, .replicas = 2};
+    expect_same_bits(trained(options, 3, 8, 18), ddp);
+  }
+}
+
 TEST_F(CudaStrategies, RunningStatisticsAreSharedBesideRecordedSteps) {
   for (const BatchNormMode mode : {BatchNormMode::average, BatchNormMode::first}) {
     SCOPED_TRACE(batch_norm_mode_name(mode));

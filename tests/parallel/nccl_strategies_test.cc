@@ -61,6 +61,37 @@ TEST_F(NcclStrategies, RecordExchangesOfWhatIsDealtOut) {
     }
 }
 
+/// Exchanges within a replica and between replicas go over communicators of their own, in one graph.
+TEST_F(NcclStrategies, RecordReplicasOfShardedWeights) {
+  if (cuda_devices().size() < 4) GTEST_SKIP() << "needs four GPUs, there are " << cuda_devices().size();
+  StrategyOptions options{.name = "fsdp", .sgd = {.momentum = 0.9}, .clip_norm = 0.5};
+  for (int gpu = 0; gpu < 4; ++gpu) options.list.push_back({DeviceKind::cuda, gpu});
+  options.fsdp = {.unit_mb = 0.05, .replicas = 2};
+  const auto steps = [&](bool deterministic, bool records, int64_t graph_steps) {
+    options.deterministic = deterministic;
+    options.records = records;
+    const auto strategy = make_strategy(options);
+    // The last of the three steps has 8 digits.
+    for (int epoch = 0; epoch < 3; ++epoch) train(*strategy, digits(40, 10), 3, 16, 0.05);
+    std::vector<CommCounts> counts;
+    for (int rank = 0; rank < 4; ++rank) {
+      const RankCosts costs = strategy->take_costs(rank);
+      EXPECT_EQ(costs.graph_steps, graph_steps);
+      counts.push_back(costs.communication);
+    }
+    return std::pair(strategy->state_dict(), counts);
+  };
+  const auto [recorded, counts] = steps(false, true, 7);
+  const auto [done, counts_done] = steps(false, false, 0);
+  // Each sum has two numbers, which have only one sum, whatever the order.
+  expect_same_bits(recorded, done);
+  expect_same_bits(recorded, steps(true, false, 0).first);
+  for (size_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(counts[rank].bytes, counts_done[rank].bytes);
+    EXPECT_EQ(counts[rank].collectives, counts_done[rank].collectives);
+  }
+}
+
 /// The last batch has fewer micro-batches, so its steps exchange less often than the others.
 TEST_F(NcclStrategies, CountWhatEachReplaySends) {
   StrategyOptions options{.name = "fsdp", .list = two_, .deterministic = false};

@@ -2,19 +2,13 @@
 // strategy's checkpoint.
 #include <gtest/gtest.h>
 
+#include "parallel/checkpointed.h"
 #include "parallel/digits.h"
 #include "parallel/owned_range.h"
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
 namespace shard_optimizer_test {
-
-/// The full checkpoint state after some steps of 50 samples.
-TrainingState state_after(const StrategyOptions& options, int64_t steps = 4) {
-  const auto strategy = make_strategy(options);
-  train(*strategy, digits(50 * steps, 10), steps, 50, 0.01, options.micro_batches);
-  return strategy->training_state();
-}
 
 TEST(EqualRanges, CoverEverythingInMultiplesOfSixteen) {
   for (const int64_t elements : {int64_t{0}, int64_t{16}, int64_t{48}, int64_t{61'712}})

@@ -40,5 +40,12 @@ TEST(WeightDifferences, AreThoseOfEqualNamesOnOneKindOfDevice) {
   EXPECT_FALSE(find_weight_difference({}));
 }
 
+TEST(WeightDigests, PartsOfShardedWeightsAreComparedWithTheSamePart) {
+  const WeightDigests first{.part = 0, .tensors = {{"a", 1}, {"b", 2}}}, second{.part = 1, .tensors = {{"b", 3}}};
+  EXPECT_FALSE(find_weight_difference({first, second, first, second}));
+  const WeightDigests odd{.part = 1, .tensors = {{"b", 4}}};
+  expect_difference({first, second, first, odd}, "b", 3, 1);
+}
+
 }  // namespace weight_digests_test
 }  // namespace dptrain::parallel

@@ -110,6 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"resnet_fsdp", kResNet, on(2, "{name: fsdp, unit_mb: 0.1}")},
         Row{"resnet_fsdp_bf16", kResNet + "clip_norm: 1.0\n", on(3, "{name: fsdp, unit_mb: 0.1}"), "precision: bf16\n"},
         Row{"bert_fsdp", kBert + "accumulate: 2\n", on(2, "{name: fsdp, reshard_after_forward: false}")},
+        Row{"resnet_fsdp_replicas", kResNet + "clip_norm: 1.0\n", on(4, "{name: fsdp, unit_mb: 0.1, replicas: 2}")},
         Row{"lenet_lars_of_shards", kLeNet + "optimizer: lars\n", on(3, "{name: ddp, shard_optimizer: true}")},
         Row{"lenet_lamb_kvstore", kLeNet + "optimizer: lamb\n", on(2, "kvstore")},
         Row{"lenet_lamb_dist_sync", kLeNet + "optimizer: lamb\n", on(2, "{name: kvstore, type: dist_sync}")},

@@ -169,6 +169,12 @@ INSTANTIATE_TEST_SUITE_P(
                "cuda:0-1",
                2,
                {"--set", "strategy={name: fsdp, unit_mb: 0.01}", "--set", "clip_norm=0.5"}},
+        GpuWay{"fsdp_replicas",
+               {"cuda:0", "cuda:1-3"},
+               "cuda:0-3",
+               4,
+               {"--set", "strategy={name: fsdp, unit_mb: 0.01, replicas: 2}", "--set", "clip_norm=0.5"},
+               4},
         GpuWay{"kvstore", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, strategy("{name: kvstore, type: device}")},
         GpuWay{"local_sgd", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, strategy("{name: local_sgd, period: 3}")},
         GpuWay{

@@ -269,6 +269,8 @@ TEST(Experiment, MistakesAreNamed) {
           {"strategy.stages", "each of the 4 stages of the pipeline, 2 on each of 2 devices", "got 2"});
   refused(config, {"strategy=hybrid", "devices=cpu:0-2"},
           {"model_parallel", "multiple of 2", "at least 4", "got 3; list 4 devices"});
+  refused(config, {"strategy={name: fsdp, replicas: 2}"},
+          {"strategy.replicas", "2 copies of the weights need a multiple of 2 devices, at least 4", "got 2"});
   refused(config, {"strategy=hybrid"}, {"model_parallel", "at least 4", "got 2"});
   refused(config, {"strategy={name: hybrid, model_parallel: 1}"}, {"strategy.model_parallel", "from 2", "got 1"});
   refused(config, {"strategy={name: hybrid, micro_batches: 9}", "devices=cpu:0-3"},
