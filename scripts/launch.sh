@@ -538,7 +538,9 @@ for ((restart = 0; ; ++restart)); do
     learn_directory
   done
   status=$(own_code "$status")
-  # 255 is ssh's own code; no process of a job ends with it. ssh's message is far above, before mpirun's many words.
+  # 255 is ssh's own code; no process of a job ends with it. ssh's message is far above, before mpirun's many words. With 1
+  # mpirun ends if another agent fails, and with 243 if there is no such agent. No process has begun then.
+  [[ -z $hosts || ! $status =~ ^(1|243)$ || -e $scratch/was_here || -n $(own_code) ]] || status=255
   if ((status == 255)) && [[ -n $hosts ]]; then
     status=69
     echo "launch: mpirun could not reach all of the hosts ${names[*]}$within; check that '${agent:-ssh} HOST true' works for each, without a password" >&2

@@ -143,6 +143,11 @@ report() {
 }
 # The last line on dptrain's stderr, which is the root cause.
 last_sentence() { tail -n 1 "$scratch/err" | sed -E 's/^(\[[a-z]+ [0-9]+\] )?dptrain: //'; }
+# report_warnings NUMBER: prints the warnings of this combination's run.
+report_warnings() {
+  local warning
+  while IFS= read -r warning; do report "$1" "$warning"; done < <(grep -o 'warning: .*' "$scratch/err")
+}
 # note_failure NUMBER CODE SENTENCE: reports a failed combination and keeps the highest code.
 note_failure() {
   report "$1" "FAILED with exit code $2: $3"
@@ -194,6 +199,7 @@ train() {
     wait "$child" || status=$?
   done
   child=
+  report_warnings "$1"
   case $status in
     0)
       # Another sweep may have finished the run just before.

@@ -54,7 +54,7 @@ Run add_bless_command(CLI::App& command) {
   command
       .add_option("--steps", flags->steps,
                   "training steps, which are trained four times; 20 by default, or as many as the run has")
-      ->check(CLI::Range(int64_t{3}, int64_t{10'000}))
+      ->check(CLI::Range(kFewestBlessedSteps, int64_t{10'000}))
       ->type_name("N");
   return [flags] { return bless_with(*flags); };
 }

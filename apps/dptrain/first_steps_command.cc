@@ -22,10 +22,10 @@ namespace {
 /// How many roundings the initial weights are off, in each of the runs that show how far losses may deviate.
 constexpr std::array kNudges = {256, -256, 192};
 
-void require_repeatable(const train::Experiment& experiment, const std::string& config) {
+void require_repeatable(const train::Experiment& experiment) {
   const auto refuse = [&](const char* key, const char* advice) {
     throw Error(ExitCode::config,
-                Mistake{.where = fmt::format("{}: {}", config, key),
+                Mistake{.where = key,
                         .expected = "the compared steps have to begin alike, expected a setting that isn't measured",
                         .got = "auto",
                         .advice = advice});
@@ -49,6 +49,12 @@ int64_t steps_of_training(const train::Experiment& experiment, const Dataset& da
 
 int64_t blessed_steps(const std::optional<int64_t>& asked, int64_t there) {
   constexpr int64_t kSteps = 20;
+  if (there < kFewestBlessedSteps)
+    throw Error(ExitCode::config,
+                Mistake{.where = "bless",
+                        .expected = fmt::format("expected a run of at least {} steps", kFewestBlessedSteps),
+                        .got = fmt::format("{}", there),
+                        .advice = "train for longer, or use a smaller batch_size"});
   if (!asked) return std::min(kSteps, there);
   if (*asked > there)
     throw Error(ExitCode::usage, Mistake{.where = "--steps",
@@ -63,7 +69,7 @@ class FirstStepsOf {
  public:
   explicit FirstStepsOf(const ConfigFlags& flags) : read_(flags) {
     if (read_.dumped) return;
-    require_repeatable(read_.experiment, flags.config);
+    require_repeatable(read_.experiment);
     if (read_.experiment.initial_weights)
       read_.experiment.initial_weights->path =
           train::find_weights(read_.experiment.initial_weights->path, tell_of_damage);

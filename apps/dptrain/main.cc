@@ -75,7 +75,7 @@ int report(ExitCode code, const std::vector<std::string>& lines, const std::stri
     for (const std::string& line : lines) write_message(fmt::format("dptrain: {}\n", line));
   write_message(fmt::format("dptrain: {}\n", last));
   tell_launcher_of_exit(static_cast<int>(code), last);
-  note_end_before_joining();
+  note_end_before_joining(static_cast<int>(code));
   return static_cast<int>(code);
 }
 

@@ -106,6 +106,8 @@ std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error)
   const std::string near = nearest_name(unknown[0], known);
   const bool takes_config = std::ranges::find(known, "--config") != known.end();
   std::string advice = quoting_advice(*command, unknown);
+  if (command->get_name() == "gate" && unknown[0].starts_with("--steps"))
+    advice = "it trains as many steps as dptrain bless --steps has blessed";
   if (advice.empty() && takes_config) advice = config_advice(unknown[0]);
   if (advice.empty() && takes_config && near.empty()) advice = key_advice(*command, unknown);
   if (advice.empty())

@@ -42,8 +42,8 @@ std::string named(const std::vector<int>& processes) {
 
 }  // namespace
 
-void note_end_before_joining() {
-  if (was_launched_in_job()) JoinMarks().release();
+void note_end_before_joining(int exit_code) {
+  if (was_launched_in_job()) JoinMarks().note_end(exit_code);
 }
 
 JoinMarks::JoinMarks(int64_t launcher)
@@ -59,13 +59,17 @@ void JoinMarks::release() const {
   if (!folder_.empty()) write({});
 }
 
+void JoinMarks::note_end(int exit_code) const {
+  if (!folder_.empty()) write({.exit_code = exit_code});
+}
+
 fs::path JoinMarks::file(int process) const { return folder_ / fmt::format("{}{}", kMark, process); }
 
 bool JoinMarks::write(const Mark& mark) const {
   const fs::path half = folder_ / fmt::format("half-of-{}{}", kMark, launched_process());
   {
     std::ofstream text(half);
-    text << fmt::format("{} {} {} {}\n", launcher_, launcher_start_, mark.pid, mark.start);
+    text << fmt::format("{} {} {} {} {}\n", launcher_, launcher_start_, mark.pid, mark.start, mark.exit_code);
     if (!text.flush()) return false;
   }
   std::error_code error;
@@ -88,7 +92,7 @@ std::map<int, JoinMarks::Mark> JoinMarks::marks() const {
     std::ifstream text(entry.path());
     int64_t launcher = 0, launcher_start = 0;
     Mark mark;
-    text >> launcher >> launcher_start >> mark.pid >> mark.start;
+    text >> launcher >> launcher_start >> mark.pid >> mark.start >> mark.exit_code;
     if (text && launcher == launcher_ && launcher_start == launcher_start_)
       found.emplace(std::atoi(name.c_str() + kMark.size()), mark);
   }
@@ -101,6 +105,13 @@ std::optional<JoinMarks::Process> JoinMarks::find_dead() const {
     // Read again: the process may have been released meanwhile.
     if (mark.has_died() && marks()[number].has_died()) return Process{.number = number, .pid = mark.pid};
   }
+  return std::nullopt;
+}
+
+std::optional<JoinMarks::Ended> JoinMarks::find_ended() const {
+  if (folder_.empty()) return std::nullopt;
+  for (const auto& [number, mark] : marks())
+    if (mark.exit_code != 0) return Ended{.number = number, .exit_code = mark.exit_code};
   return std::nullopt;
 }
 

@@ -11,9 +11,9 @@
 
 namespace dptrain {
 
-/// Notes that this process ends by itself before it has joined its job, so that others don't take it for a death. Does
-/// nothing if the process isn't in a job.
-void note_end_before_joining();
+/// Notes that this process ends by itself, with this exit code. Others that still wait for it to join then end with the
+/// same code, and don't take it for a death. Does nothing if the process isn't in a job.
+void note_end_before_joining(int exit_code);
 
 /// Marks by which the processes of a job see who has begun to join it. Each process leaves a mark in the folder that
 /// Open MPI's mpirun, or a launcher with PMIx, gives the job on its host; the launcher removes the folder. Nothing is
@@ -24,8 +24,10 @@ class JoinMarks {
   /// process. `launcher` is the process that launched this one on this host.
   explicit JoinMarks(int64_t launcher = launcher_pid());
 
-  /// Notes that this process has joined, or is about to end by itself. From then on its end is no death.
+  /// Notes that this process has joined, or is about to end because it can't. From then on its end is no death.
   void release() const;
+  /// Notes that this process ends by itself, with this exit code, for a reason of its own.
+  void note_end(int exit_code) const;
 
   /// What is known of the missing processes: ": process 2 is missing", or for several hosts ": on host a, 2 of 2 are
   /// present; the hosts of the job are a, b". Empty if nothing is known.
@@ -40,6 +42,12 @@ class JoinMarks {
   };
   /// A process of this host that died before it was released.
   std::optional<Process> find_dead() const;
+  struct Ended {
+    int number = 0;  ///< in the job
+    int exit_code = 0;
+  };
+  /// A process of this host that has ended by itself, for a reason of its own.
+  std::optional<Ended> find_ended() const;
   /// The processes that have left a mark, whatever has become of them since. Nothing if there can be no marks.
   std::optional<std::set<int>> come() const;
 
@@ -47,6 +55,7 @@ class JoinMarks {
   /// A process of this host, with the start that process_start returns; pid 0: released.
   struct Mark {
     int64_t pid = 0, start = 0;
+    int exit_code = 0;  ///< of a process that ends by itself; 0: it doesn't
 
     bool has_died() const;
   };

@@ -54,6 +54,7 @@ void JoinWatch::watch() {
 
 std::optional<JoinFailure> JoinWatch::find_failure() {
   if (auto stop = find_stop()) return stop;
+  if (auto ended = find_end()) return ended;
   if (auto loss = find_loss()) return loss;
   if (seconds_since(begun_) < options_.timeout_s) return std::nullopt;
   return JoinFailure{
@@ -72,6 +73,19 @@ std::optional<JoinFailure> JoinWatch::find_stop() {
   return JoinFailure{.code = exit_code_of_signal(signal),
                      .sentence = fmt::format("stopped by {} {}", signal_name(signal), kWhen),
                      .pid = ::getpid()};
+}
+
+std::optional<JoinFailure> JoinWatch::find_end() {
+  const auto ended = marks_.find_ended();
+  if (!ended) return std::nullopt;
+  // It may also have joined and failed since. This process then learns of it from the job.
+  if (!end_seen_at_) end_seen_at_ = Clock::now();
+  if (seconds_since(*end_seen_at_) < kStop_s) return std::nullopt;
+  return JoinFailure{.code = static_cast<ExitCode>(ended->exit_code),
+                     .sentence = fmt::format("process {} (host {}) has ended with exit code {} {}; see its own message",
+                                             ended->number, host_name(), ended->exit_code, kWhen),
+                     .pid = ::getpid(),
+                     .is_mistake = true};
 }
 
 std::optional<JoinFailure> JoinWatch::find_loss() {
@@ -112,7 +126,7 @@ std::optional<JoinFailure> JoinWatch::find_early_loss() {
 }
 
 void JoinWatch::end(const JoinFailure& failure) {
-  const bool speaks = marks_.speaks_for_job() && static_cast<int>(failure.code) < 128;
+  const bool speaks = marks_.speaks_for_job() && static_cast<int>(failure.code) < 128 && !failure.is_mistake;
   // Other processes must not take this end for a death.
   marks_.release();
   if (speaks && options_.on_failure) {

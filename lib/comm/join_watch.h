@@ -17,6 +17,7 @@ namespace dptrain {
 /// return if another process has died. The watch ends the process from a thread of its own, as ExitTimer does:
 ///   - with exit code 69 after `timeout_s`,
 ///   - with exit code 75 if another joining process of this host, or the launcher on this host, has died,
+///   - with the exit code of another process of this host that has ended by itself,
 ///   - with exit code 128 plus the signal's number if a signal asks it to stop.
 class JoinWatch {
  public:
@@ -31,13 +32,16 @@ class JoinWatch {
   std::optional<JoinFailure> find_failure();
   std::optional<JoinFailure> find_stop();
   std::optional<JoinFailure> find_loss();
+  /// Finds a process of this host that has ended by itself, for instance because its command line is wrong.
+  std::optional<JoinFailure> find_end();
   /// Finds a process of this host that died before it left a mark.
   std::optional<JoinFailure> find_early_loss();
   [[noreturn]] void end(const JoinFailure& failure);
 
   const JoinOptions options_;
   const Clock::time_point begun_ = Clock::now();
-  std::optional<Clock::time_point> asked_at_;  ///< when it was asked to stop
+  std::optional<Clock::time_point> asked_at_;     ///< when it was asked to stop
+  std::optional<Clock::time_point> end_seen_at_;  ///< when another process was first seen to have ended by itself
   const int64_t launcher_pid_;
   LaunchedSiblings siblings_;
   JoinMarks marks_;

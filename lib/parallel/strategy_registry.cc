@@ -71,18 +71,19 @@ StrategySpec read_auto(ConfigReader& options, const StrategyRequest& request) {
   return {.name = {}, .make = make, .trial_steps = steps};
 }
 
-/// Rejects strategies whose ranks can't be in several processes, if there are several.
-void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const StrategyRequest& request) {
+/// Rejects strategies whose ranks can't be in several processes, if there are several. Returns whether it did.
+bool refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const StrategyRequest& request) {
   if (request.processes < 1)
     config.mistake("strategy",
                    fmt::format("expected more processes than the {} of the servers and their scheduler",
                                spec.store_servers.value_or(0) + 1),
                    "none that trains", "start more processes, or use fewer servers");
-  if (request.processes < 2 || config.describing() || spec.over_processes) return;
+  if (request.processes < 2 || config.describing() || spec.over_processes) return false;
   config.mistake("strategy", fmt::format("expected a strategy that works across {} processes", request.processes),
                  spec.name,
                  "choose ddp, fsdp, local_sgd, kvstore with a type other than local, model_parallel or hybrid, or "
                  "start only one process");
+  return true;
 }
 
 void refuse_number_of_devices(ConfigReader& config, const Row& row, int devices) {
@@ -104,9 +105,9 @@ StrategySpec read_strategy(ConfigReader& config, const StrategyRequest& request)
                      [&](ConfigReader& options) { spec = read_auto(options, request); }});
   spec.name = config.named("strategy", choices, devices == 1 ? "single" : "ddp", "how the devices share a step");
   config.default_varies("strategy");
+  if (refuse_over_processes(config, spec, request)) return spec;
   for (const Row& row : kStrategies)
     if (row.name == spec.name) refuse_number_of_devices(config, row, devices);
-  refuse_over_processes(config, spec, request);
   return spec;
 }
 

@@ -93,7 +93,9 @@ std::string message_table(const PlannedRank& rank, int width) {
     add(message_name(key), total.calls, std::to_string(total.elements), total.sent_bytes);
   }
   if (totals.size() > kMostRows) add_row(columns, {fmt::format("and {} more", totals.size() - kMostRows), "", "", ""});
-  add("all", rank.sent.collectives, "", rank.sent.bytes);
+  int64_t calls = 0;
+  for (const auto& [key, total] : totals) calls += total.calls;
+  add("all", calls, "", rank.sent.bytes);
   return text_table(columns, width);
 }
 

@@ -141,6 +141,7 @@ int Comparison::train(size_t run, size_t repetition, const WatchTraining& watch,
     return signal;
   } catch (const Error& error) {
     last_step_ = recorder.step();
+    failure_ = error.what();
     write_fault(planned, directory, recorder, error);
     throw;
   }
@@ -204,9 +205,12 @@ std::vector<std::string> Comparison::unfinished() const {
     const PlannedRun& run = plan_.runs[training % runs];
     const uint64_t seed = run.trainings[training / runs].experiment.seed;
     const std::string name = repetitions > 1 ? fmt::format("{} with seed {}", run.name, seed) : run.name;
-    sentences.push_back(training == trained_ && last_step_ > 0
-                            ? fmt::format("{} was stopped in step {}", name, last_step_)
-                            : name + " was not trained");
+    if (training == trained_ && !failure_.empty())
+      sentences.push_back(fmt::format("{} failed: {}", name, failure_));
+    else if (training == trained_ && last_step_ > 0)
+      sentences.push_back(fmt::format("{} was stopped in step {}", name, last_step_));
+    else
+      sentences.push_back(name + " was not trained");
   }
   return sentences;
 }

@@ -35,8 +35,11 @@ std::string changes_between(const std::string& before, const std::string& now, c
       without_options_of_names(differing_keys({parse_config(before, "before"), parse_config(now, "now")}, except));
   const auto said = [](const std::string& value) { return value == "-" ? "none" : value; };
   std::vector<std::string> changes;
-  for (const DifferingKey& key : keys)
-    changes.push_back(fmt::format("{} {} -> {}", key.key, said(key.values[0]), said(key.values[1])));
+  for (const DifferingKey& key : keys) {
+    const std::string from = said(key.values[0]), to = said(key.values[1]);
+    // `normalize: none`, and a data set without that key, mean the same.
+    if (from != to) changes.push_back(fmt::format("{} {} -> {}", key.key, from, to));
+  }
   if (changes.size() > kTold) {
     const size_t more = changes.size() - kTold;
     changes.resize(kTold);

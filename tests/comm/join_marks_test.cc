@@ -104,6 +104,19 @@ TEST_F(JoinMarksTest, TellWhoHasDiedOnTheWay) {
   EXPECT_TRUE(marks_of(0, 3, 3).find_dead());
 }
 
+TEST_F(JoinMarksTest, TellWhoHasEndedByItself) {
+  const JoinMarks second = marks_of(1, 3, 3), first = marks_of(0, 3, 3);
+  EXPECT_FALSE(first.find_ended());
+  ::setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  second.note_end(64);
+  ::setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+  const auto found = first.find_ended();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->number, 1);
+  EXPECT_EQ(found->exit_code, 64);
+  EXPECT_FALSE(first.find_dead());
+}
+
 /// A killed mpirun may have left its folder, and another mpirun may get its pid.
 TEST_F(JoinMarksTest, KnowNothingOfAnotherLaunchersProcesses) {
   const pid_t child = ::fork();

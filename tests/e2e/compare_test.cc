@@ -253,6 +253,10 @@ TEST_F(CompareTest, ARunThatFailsEndsItWithItsCode) {
   const auto document = json_of("compared/compare.json");
   EXPECT_EQ(document["finished"], false);
   EXPECT_EQ(document["runs"].size(), 1u);
+  const std::string unfinished = document["unfinished"][0];
+  EXPECT_TRUE(unfinished.starts_with("diverging failed: step ")) << unfinished;
+  EXPECT_NE(unfinished.find("training diverged"), std::string::npos) << unfinished;
+  EXPECT_NE(text("compared/compare.md").find(unfinished), std::string::npos);
 
   const auto fault = json_of("compared/diverging/fault.json");
   EXPECT_EQ(testing::schema_violations("fault.schema.json", fault), std::vector<std::string>());

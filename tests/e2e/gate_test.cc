@@ -84,6 +84,9 @@ TEST_F(GateTest, StepsAreThoseOfTheTraining) {
   Arguments five = four;
   five.insert(five.end(), {"--steps", "5"});
   expect_refused(five, 64, {"--steps", "at most the 4 steps of the run", "got 5"});
+  expect_refused({"bless", "--config", "digits.yaml", "-o", "few.json", "--set", "epochs=", "--set", "steps=2"}, 78,
+                 {"bless: expected a run of at least 3 steps, got 2"});
+  EXPECT_FALSE(exists("few.json"));
 }
 
 TEST_F(GateTest, ShardsOfSeveralThreadsPassWhateverTheyHold) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <ostream>
+#include <regex>
 
 #include "device/cpu_isa.h"
 #include "device/host_machine.h"
@@ -210,6 +211,8 @@ TEST_F(PlanTest, ShowsHowAPipelineWaits) {
   EXPECT_NE(text.out.find("a pipeline of 2 stages, 4 micro-batches per step, 1f1b"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("  stage 1: "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("send f32, to 1"), std::string::npos) << text.out;
+  const std::string messages = text.out.substr(text.out.find("messages of rank 0"));
+  EXPECT_TRUE(std::regex_search(messages, std::regex("\nall +8 "))) << "four there and four back\n" << messages;
 }
 
 TEST_F(PlanTest, OfAPipelineOverHostsAWholeReplicaIsPlanned) {

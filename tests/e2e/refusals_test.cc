@@ -370,6 +370,9 @@ TEST_F(RefusalsTest, CommandLines) {
   refused({"hash"}, {"hash: expected CHECKPOINT, got nothing; write for instance dptrain hash runs/lenet_ddp_2cpu"});
   refused({"gate", "--config", "digits.yaml"},
           {"gate: expected FILE, got nothing; write for instance dptrain gate lenet.json --config lenet_ddp_2cpu"});
+  refused(
+      {"gate", "a.json", "--config", "digits.yaml", "--steps", "3"},
+      {"'--steps' is not an argument of dptrain gate; it trains as many steps as dptrain bless --steps has blessed"});
   refused({"hash", "a", "b"}, {"'b' is not an argument of dptrain hash; dptrain hash --help shows its arguments"});
   refused({"--config", "digits.yaml", "--set", "strategy={name:", "ddp}", "--set", "epochs=1"},
           {"'ddp}' is not an argument of dptrain train; put the value of --set in quotes: --set 'strategy=...'"});

@@ -343,6 +343,13 @@ TEST_F(SweepTest, WhatIsWrongWithAllIsSaidOnceAndNothingIsTrained) {
   }
 }
 
+TEST_F(SweepTest, WarningsOfARunAreToldWithIt) {
+  const Finished finished = bash("sweep batch_size=64,512 -- --devices cpu:0 --set strategy=single");
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(count(finished.out, "warning: "), 1u) << finished.out;
+  EXPECT_NE(finished.out.find("[2/2] batch_size=512: warning: "), std::string::npos) << finished.out;
+}
+
 TEST_F(SweepTest, ARunThatFailsIsToldAndTheOthersGoOn) {
   const Finished finished =
       bash("sweep learning_rate=1e30,0.05,-1 'strategy=single,{name: ddp, overlap: false}' -- --devices cpu:0");

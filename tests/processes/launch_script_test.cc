@@ -194,12 +194,16 @@ TEST_F(LaunchScriptTest, OneProcessTrainsAlone) {
 
 TEST_F(LaunchScriptTest, AHostThatCannotBeReachedIsSaidLast) {
   DPTRAIN_NEEDS_MPI();
-  write_program("exit 255\n");
-  const std::string ssh = (folder_.path() / "program").string();
-  const Finished finished = run({"-H", "a,b", "--agent", ssh, "--", "./program"});
-  EXPECT_EQ(finished.exit, 69) << finished.err;
-  EXPECT_EQ(finished.last_error(), "launch: mpirun could not reach all of the hosts a b; check that '" + ssh +
-                                       " HOST true' works for each, without a password");
+  // ssh ends with 255, other agents with any code.
+  for (const char* agent : {"exit 255\n", "exit 1\n", ""}) {
+    SCOPED_TRACE(agent);
+    write_program(agent);
+    const std::string ssh = (folder_.path() / (*agent == '\0' ? "no_such_agent" : "program")).string();
+    const Finished finished = run({"-H", "a,b", "--agent", ssh, "--", "./program"});
+    EXPECT_EQ(finished.exit, 69) << finished.err;
+    EXPECT_EQ(finished.last_error(), "launch: mpirun could not reach all of the hosts a b; check that '" + ssh +
+                                         " HOST true' works for each, without a password");
+  }
 }
 
 /// ssh hangs like this if a host accepts the connection and never answers; mpirun itself would wait forever.

@@ -26,6 +26,11 @@ INSTANTIATE_TEST_SUITE_P(
         Way{"two_bit", "lenet_ddp_2cpu", {2, 1}, strategy("{name: ddp, compress: two_bit}")},
         Way{"shard_optimizer", "lenet_ddp_2cpu", {2, 1}, strategy("{name: ddp, shard_optimizer: true}")},
         Way{"fsdp", "lenet_ddp_2cpu", {2, 1}, strategy("fsdp")},
+        Way{"fsdp_replicas", "lenet_ddp_2cpu", {2, 2}, strategy("{name: fsdp, replicas: 2, unit_mb: 0.1}")},
+        Way{"fsdp_replicas_over_processes",
+            "lenet_ddp_2cpu",
+            {1, 2, 1},
+            strategy("{name: fsdp, replicas: 2, unit_mb: 0.1}")},
         Way{"fsdp_of_bf16_pyramids",
             "pyramidnet_small_1cpu",
             {1, 2},
@@ -275,7 +280,7 @@ TEST_F(JobTrainingTest, TheCommandThatGoesOnUnderSrunNamesThePluginThatJoinsProc
 TEST_F(JobTrainingTest, WhatDoesNotReachOverProcessesIsRefused) {
   for (const auto& [setting, word] : {std::pair("strategy=data_parallel", "works across 2 processes"),
                                       {"strategy={name: kvstore, type: local}", "works across 2 processes"},
-                                      {"strategy=single", "takes exactly one device, got 2"},
+                                      {"strategy=single", "works across 2 processes"},
                                       {"strategy=auto", "works across 2 processes"},
                                       {"links.gbps=1", "a job of several processes uses its real links"}}) {
     Command settings = kLittleData;
