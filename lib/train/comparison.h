@@ -74,8 +74,8 @@ class Comparison {
   std::vector<std::vector<std::unique_ptr<RunDirectory>>> directories_;  ///< by run and repetition
   std::vector<std::unique_ptr<RunDirectory>> stale_;                     ///< that only an earlier comparison had
   std::vector<RunFigures> figures_;                                      ///< by run
-  size_t trained_ = 0;     ///< trainings that have ended as planned, in the order of `run`
-  int64_t last_step_ = 0;  ///< that the one after these has reached
+  size_t trained_ = 0;        ///< trainings that have ended as planned, in the order of `run`
+  int64_t last_step_ = 0;     ///< that the one after these has reached
   std::string failure_ = {};  ///< why that one has failed; "": it hasn't
   /// Files of the weights to begin from, by the path that the user named.
   std::map<std::filesystem::path, std::filesystem::path> weights_;

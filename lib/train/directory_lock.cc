@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -60,6 +63,18 @@ void DirectoryLock::take() {
                                       .advice = "wait for it, or choose another with --out"});
   is_new_ = created;
   number_ = lock_number(path_);
+}
+
+bool is_locked(const fs::path& directory) {
+  const auto number = lock_number(directory);
+  if (!number) return false;
+  // A line is "1: FLOCK  ADVISORY  WRITE 4711 fd:00:1234 0 EOF": the holder's pid, and the file's device and inode.
+  const std::string file =
+      fmt::format(" {:02x}:{:02x}:{} ", major(number->device), minor(number->device), number->inode);
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);)
+    if (line.find(" FLOCK ") != std::string::npos && line.find(file) != std::string::npos) return true;
+  return false;
 }
 
 std::optional<FileNumber> lock_number(const fs::path& directory) { return file_number(directory / kLock); }

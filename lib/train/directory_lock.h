@@ -44,6 +44,10 @@ class DirectoryLock {
   bool kept_ = false;
 };
 
+/// Whether a process holds the directory's lock, according to /proc/locks. False if that can't be known: the process
+/// may be on another host or in another container. Taking the lock to find out could keep a run from starting.
+bool is_locked(const std::filesystem::path& directory);
+
 /// The number of the lock file in `directory`; nothing if there is none. It changes if the directory is removed and
 /// made again.
 std::optional<FileNumber> lock_number(const std::filesystem::path& directory);

@@ -80,7 +80,7 @@ std::string legend(const std::vector<ReportedRun>& runs) {
         fmt::format(
             "<a href=\"#{}\">{}</a>{}{}", run.anchor, html_text(run.label),
             run.difference.empty() ? "" : fmt::format(" <span class=\"quiet\">{}</span>", html_text(run.difference)),
-            run.goes_on() ? " <em>running or killed</em>" : ""));
+            run.goes_on() ? fmt::format(" <em>{}</em>", run.state.state()) : ""));
   }
   if (others > 0)
     add(std::nullopt,

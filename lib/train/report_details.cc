@@ -31,7 +31,9 @@ std::string progress_of(const RunState& run) {
 std::vector<std::string> notes_of(const ReportedRun& run) {
   std::vector<std::string> notes;
   if (run.goes_on())
-    notes.push_back(fmt::format("It is running, or was killed, after {}.", progress_of(run.state)));
+    notes.push_back(fmt::format(
+        "{} after {}.", run.state.is_running ? "It is running," : "It was killed, or is running on another host,",
+        progress_of(run.state)));
   else if (run.state.exit && *run.state.exit > kExitOfSignal)
     notes.push_back(fmt::format("It was stopped by {} after {}.", signal_name(*run.state.exit - kExitOfSignal),
                                 progress_of(run.state)));

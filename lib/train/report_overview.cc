@@ -31,7 +31,7 @@ std::string common_value(const std::vector<ReportedRun>& runs, const char* key) 
 /// "4 finished, 1 unfinished"
 std::string states_of(const std::vector<ReportedRun>& runs) {
   std::vector<std::string> parts;
-  for (const std::string_view state : {"finished", "stopped", "failed", "unfinished"})
+  for (const std::string_view state : {"finished", "running", "stopped", "failed", "unfinished"})
     if (const auto count =
             std::ranges::count_if(runs, [&](const ReportedRun& run) { return run.state.state() == state; });
         count > 0)
@@ -90,7 +90,8 @@ std::string lead(const RunTable& table, const std::vector<ReportedRun>& runs) {
   if (!keys.empty())
     text += fmt::format(" They differ in {}{}.", fmt::join(keys, ", "),
                         more > 0 ? fmt::format(" and {}", counted(more, "more key")) : "");
-  if (std::ranges::any_of(runs, &ReportedRun::goes_on)) text += " Unfinished runs are still running or were killed.";
+  const auto is_unfinished = [](const ReportedRun& run) { return run.goes_on() && !run.state.is_running; };
+  if (std::ranges::any_of(runs, is_unfinished)) text += " Unfinished runs were killed, or are running on another host.";
   return text;
 }
 

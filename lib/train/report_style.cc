@@ -80,6 +80,7 @@ table:has(.bars) { width: 100%; }
   border: 1px solid var(--rule); color: var(--quiet); }
 .state.finished { color: var(--good); }
 .state.failed { color: var(--bad); border-color: currentColor; }
+.state.running { color: var(--c0); border-color: currentColor; }
 .state.unfinished { color: var(--c0); border-color: currentColor; border-style: dashed; }
 
 .legend { list-style: none; margin: 0 0 14px; padding: 0; display: flex; flex-wrap: wrap; gap: 4px 22px; font-size: 14px; }

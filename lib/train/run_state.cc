@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "config/config_document.h"
+#include "train/directory_lock.h"
 #include "train/fault_record.h"
 #include "train/run_file.h"
 
@@ -106,7 +107,7 @@ std::string advice_on_runs() {
 }
 
 const char* RunState::state() const {
-  if (!exit) return has_failed ? "failed" : "unfinished";
+  if (!exit) return has_failed ? "failed" : is_running ? "running" : "unfinished";
   return *exit == 0 ? "finished" : "stopped";
 }
 
@@ -114,6 +115,7 @@ RunState read_run_state(const fs::path& directory) {
   RunState run{.directory = directory,
                .config = config_of(directory),
                .exit = {},
+               .is_running = is_locked(directory),
                .train_loss = {},
                .test_loss = {},
                .accuracy = {},

@@ -27,6 +27,7 @@ struct RunState {
   ConfigNode config;
   std::optional<int> exit;  ///< none before its summary is written: the run goes on, was killed, or has failed
   bool has_failed = false;  ///< it has left a fault record, which its next start removes
+  bool is_running = false;  ///< a process of this host is writing it; false if that isn't known
   int64_t epochs = 0;
   int64_t steps = 0;
   double seconds = 0;  ///< of training, over all epochs
@@ -35,7 +36,7 @@ struct RunState {
   std::optional<double> validation_loss, validation_accuracy;
   std::string weights_hash;
 
-  /// "finished", "stopped", "failed" or "unfinished".
+  /// "finished", "stopped", "failed", "running", or "unfinished": killed, or running where nobody here can see it.
   const char* state() const;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/html_page.h"
+#include "train/directory_lock.h"
 #include "train/reported_runs.h"
 
 namespace dptrain::train {
@@ -79,8 +80,12 @@ TEST_F(ReportPageTest, WhatUsersWriteIsShownAndNeverMeant) {
 TEST_F(ReportPageTest, ARunThatIsUnderWayIsMarked) {
   runs_.write("a", kSingle, metrics_line(1, {}) + metrics_line(2, {}).substr(0, 40));
   const std::string html = page();
-  expect_shown(html, {"1 unfinished.", "Unfinished runs are still running or were killed.", "a running or killed",
-                      "It is running, or was killed, after 1 of 2 epochs."});
+  expect_shown(html, {"1 unfinished.", "Unfinished runs were killed, or are running on another host.", "a unfinished",
+                      "It was killed, or is running on another host, after 1 of 2 epochs."});
+  {
+    const DirectoryLock training(runs_.path() / "a");
+    expect_shown(page(), {"1 running.", "a running", "It is running, after 1 of 2 epochs."});
+  }
   EXPECT_EQ(count_of(html, "class=\"open l0\""), 7u) << "the end of each curve";
   EXPECT_EQ(count_of(html, "class=\"mark l0\""), 7u + 1) << "one epoch shows, and the legend";
 }

@@ -7,6 +7,7 @@
 #include "support/expect_error.h"
 #include "support/idx_files.h"
 #include "support/json_schema.h"
+#include "train/directory_lock.h"
 
 namespace dptrain::train {
 namespace {
@@ -59,6 +60,13 @@ TEST_F(RunTableTest, ShowsWhatRunsDifferInAndHowFarTheyAre) {
   EXPECT_EQ(runs[2]["state"], "stopped");
   const std::string text = RunTable({scratch_.path()}).text(80);
   EXPECT_TRUE(text.starts_with("run      batch_size  state ")) << text;
+  {
+    const DirectoryLock training(scratch_.path() / "begun"), again(scratch_.path() / "done");
+    const auto locked = table_of({scratch_.path()});
+    EXPECT_EQ(locked[0]["state"], "running");
+    EXPECT_EQ(locked[1]["state"], "finished");
+  }
+  EXPECT_EQ(table_of({scratch_.path()})[0]["state"], "unfinished");
 }
 
 TEST_F(RunTableTest, RunsComeInTheOrderThatIsAskedFor) {
@@ -131,7 +139,7 @@ TEST_F(RunTableTest, ARunThatCantBeReadIsLeftOutAndNamed) {
   EXPECT_EQ(table.left_out()->code(), ExitCode::bad_data);
   const std::vector<std::string> words = {
       "broken/metrics.jsonl: expected a file that a run of dptrain has written, got no key 'step' in line 2",
-      "config/config.yaml:2:1: expected valid YAML",
+      "config/config.yaml:1:7: expected a ] that closes this [",
       "cut/metrics.jsonl: expected a file that a run of dptrain has written, got no JSON in line 3"};
   ASSERT_EQ(table.left_out()->lines().size(), words.size());
   for (size_t i = 0; i < words.size(); ++i)
