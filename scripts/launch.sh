@@ -148,10 +148,19 @@ fi
 
 # is_among_hosts: whether this host is known to be one of the hosts, so that a process starts here.
 is_among_hosts() {
-  local own
+  local name
   ((${#names[@]} > 0)) || return 0
+  for name in "${names[@]}"; do
+    ! is_this_host "$name" || return 0
+  done
+  return 1
+}
+
+# is_this_host NAME: whether it is a name or an address of this host.
+is_this_host() {
+  local own
   for own in localhost 127.0.0.1 "$(hostname)" "$(hostname -s)" $(hostname -I); do
-    [[ " ${names[*]} " != *" $own "* ]] || return 0
+    [[ $1 != "$own" ]] || return 0
   done 2> /dev/null
   return 1
 }
@@ -260,6 +269,15 @@ lacking_host() {
     ((status != 3)) || { echo "$name"; return; }
   done
   return 1
+}
+
+# reaches_hosts: whether each of the hosts can be reached by the agent; this one needs none.
+reaches_hosts() {
+  local name
+  for name in "${names[@]}"; do
+    # shellcheck disable=SC2086 # a command with its arguments
+    is_this_host "$name" || timeout 10 ${agent:-ssh} "$name" true < /dev/null &> /dev/null || return 1
+  done
 }
 
 # With binding, a process that drives several devices would get one core. More processes than cores are the user's choice.
@@ -539,8 +557,8 @@ for ((restart = 0; ; ++restart)); do
   done
   status=$(own_code "$status")
   # 255 is ssh's own code; no process of a job ends with it. ssh's message is far above, before mpirun's many words. With 1
-  # mpirun ends if another agent fails, and with 243 if there is no such agent. No process has begun then.
-  [[ -z $hosts || ! $status =~ ^(1|243)$ || -e $scratch/was_here || -n $(own_code) ]] || status=255
+  # mpirun ends if another agent fails, and with 243 if there is no such agent; but a program may end with 1, too.
+  [[ -z $hosts || ! $status =~ ^(1|243)$ || -n $(own_code) ]] || reaches_hosts || status=255
   if ((status == 255)) && [[ -n $hosts ]]; then
     status=69
     echo "launch: mpirun could not reach all of the hosts ${names[*]}$within; check that '${agent:-ssh} HOST true' works for each, without a password" >&2

@@ -54,7 +54,7 @@ void require_values_of_options(const CLI::App& program, const std::vector<std::s
   const auto option_of = [&](const std::string& word) -> const CLI::Option* {
     return word.starts_with("-") ? command->get_option_no_throw(word.substr(0, word.find('='))) : nullptr;
   };
-  for (; i + 1 < arguments.size(); ++i) {
+  for (; i + 1 < arguments.size() && arguments[i] != "--"; ++i) {
     const CLI::Option* option = arguments[i].find('=') == std::string::npos ? option_of(arguments[i]) : nullptr;
     if (option == nullptr || option->get_items_expected_min() == 0) continue;
     const std::string& value = arguments[++i];

@@ -14,6 +14,11 @@
 namespace dptrain::app {
 namespace {
 
+/// How many characters of `text` are among `kinds`.
+auto brackets(const std::string& text, std::string_view kinds) {
+  return std::ranges::count_if(text, [&](char c) { return kinds.find(c) != std::string_view::npos; });
+}
+
 /// Advice for a key of the configuration that is used as a flag, --batch_size 32, or stands without --set, epochs=3,
 /// and for a key and value that --set hasn't joined, `--set batch_size 32` or `--set batch_size = 32`: "write --set
 /// batch_size=32".
@@ -36,7 +41,11 @@ std::string key_advice(const CLI::App& command, const std::vector<std::string>& 
   const std::string value = equals != std::string::npos ? first.substr(equals + 1)
                             : unknown.size() > 1        ? unknown[1]
                                                         : "VALUE";
-  return fmt::format("write --set {}{}={}", key, inner, value);
+  const std::string assignment = fmt::format("{}{}={}", key, inner, value);
+  if (brackets(assignment, "{[") > brackets(assignment, "}]"))  // the shell has split it at a space
+    return fmt::format("put the value of --set in quotes: --set '{}{}=...'", key, inner);
+  const bool is_plain = assignment.find_first_of(" []{}()<>*?$&|;#~\"`\\!") == std::string::npos;
+  return fmt::format("write --set {0}{1}{0}", is_plain ? "" : "'", assignment);
 }
 
 /// Advice for a value of --set that the shell has split at its spaces, `--set split=[3, 1]`; "" for other arguments.
@@ -45,9 +54,6 @@ std::string quoting_advice(const CLI::App& command, const std::vector<std::strin
   const bool has_end =
       std::ranges::any_of(unknown, [](const std::string& word) { return word.ends_with('}') || word.ends_with(']'); });
   if (sets == nullptr || !has_end) return "";
-  const auto brackets = [](const std::string& text, std::string_view kinds) {
-    return std::ranges::count_if(text, [&](char c) { return kinds.find(c) != std::string_view::npos; });
-  };
   for (const std::string& set : sets->results())
     if (set.ends_with('=') || brackets(set, "{[") > brackets(set, "}]"))
       return fmt::format("put the value of --set in quotes: --set '{}...'", set.substr(0, set.find('=') + 1));

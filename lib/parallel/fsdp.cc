@@ -9,6 +9,7 @@
 #include "base/bit_digest.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "parallel/world_results.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -49,8 +50,10 @@ Fsdp::Fsdp(const StrategyContext& context, const Options& options, std::shared_p
           [&](RankTeam& team) { groups->form(team); }),
       groups_(std::move(groups)),
       recorded_(team(), context.replica.input.text.has_value()),
+      records_(static_cast<size_t>(ranks())),
       steps_(team(), context.replica.steps_in_flight) {
   DPTRAIN_CHECK(context.shards == 0, "logical shards of a batch compute with weights that are whole");
+  agree_on_recording();
   for (int rank = 0; rank < ranks(); ++rank) {
     recorded_.exchange_over(rank, groups_->of(rank).used());
     if (records_exchanges(rank)) recorded_.join(rank, replica(rank));
@@ -81,7 +84,16 @@ void Fsdp::give_step(const RankStep& step) {
   compute_and_update(rank, parts);
 }
 
-bool Fsdp::records_exchanges(int rank) {
+void Fsdp::agree_on_recording() {
+  team().run("start", [&](int rank) {
+    const bool can = can_record_exchanges(rank);
+    // Ranks of one group can alike; logging ranks are all alike and exchange nothing.
+    const bool asks = groups_->of(rank).copies != nullptr && !team().is_logged();
+    records_[static_cast<size_t>(rank)] = asks ? !any_rank(team().host_communicator(rank), !can) : can;
+  });
+}
+
+bool Fsdp::can_record_exchanges(int rank) {
   return replica(rank).can_record_with_others() &&
          std::ranges::all_of(groups_->of(rank).used(),
                              [](const Communicator* used) { return used->can_be_recorded(DType::f32); });

@@ -44,14 +44,19 @@ class Fsdp final : public ReplicatedStrategy {
   /// Throws (exit code 76) if the processes have read different states. Each process takes its ranks' parts from the
   /// state that it has read itself.
   void require_same(const TrainingState& state);
-  /// Whether a rank's steps are recorded together with all of their exchanges.
-  bool records_exchanges(int rank);
+  /// Whether a rank's steps could be recorded together with all of their exchanges.
+  bool can_record_exchanges(int rank);
+  /// Lets ranks record their exchanges if all of the world can. With several replicas some groups may lie within a
+  /// process, and others between processes.
+  void agree_on_recording();
+  bool records_exchanges(int rank) const { return records_[static_cast<size_t>(rank)] != 0; }
   void give_step(const RankStep& step);
   void compute_and_update(int rank, const StepParts& parts);
   ShardedReplica& sharded(int rank) { return replica(rank).sharded(); }
 
   std::shared_ptr<ShardGroups> groups_;
   RecordedExchanges recorded_;
+  std::vector<char> records_;  ///< by rank, whose threads write it
   StepsUnderWay steps_;
 };
 

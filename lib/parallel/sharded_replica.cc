@@ -19,6 +19,10 @@ OwnedUpdates::OwnBuffers own_buffers(const ShardedWeights& weights, const Tensor
   return own;
 }
 
+bool is_first_copy(const ShardCommunicators& communicators) {
+  return communicators.copies == nullptr || communicators.copies->rank() == 0;
+}
+
 /// ShardedPass::Options::apart, which all ranks call where one of them has to.
 std::function<void()> apart_on(Device& device, Communicator& communicator) {
   return [&device, &communicator] { wait_until_all_idle(device, communicator); };
@@ -42,7 +46,8 @@ ShardedReplica::ShardedReplica(Replica& replica, const ShardCommunicators& commu
                 .own = own_buffers(weights_, gradients_.own(), communicators.shards.rank()),
                 .optimizer = spec.optimizer,
                 .clip_norm = spec.clip_norm,
-                .observer = spec.observer}) {
+                // Every copy has the same sums; one of them is enough.
+                .observer = is_first_copy(communicators) ? spec.observer : nullptr}) {
   if (spec.average_decay) average_.emplace(weights_.own(), *spec.average_decay);
 }
 

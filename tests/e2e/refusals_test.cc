@@ -59,6 +59,8 @@ TEST_F(RefusalsTest, AKeyThatStandsAmongTheFlagsIsAdvisedSet) {
   refused({"--lr", "0.1"}, "'--lr' is not an argument of dptrain train; write --set learning_rate=0.1");
   refused({"epochs=3"}, "'epochs=3' is not an argument of dptrain train; write --set epochs=3");
   refused({"strategy.bucket_mb=3"}, "write --set strategy.bucket_mb=3");
+  refused({"strategy={name:", "ddp}"}, "put the value of --set in quotes: --set 'strategy=...'");
+  refused({"strategy={name: ddp}"}, "write --set 'strategy={name: ddp}'");
   refused({"--quite"}, "did you mean '--quiet'?");
 }
 
@@ -339,6 +341,7 @@ TEST_F(RefusalsTest, CommandLines) {
   refused({"--config", "digits.yaml", "--out", "--quiet"}, {"--out: expected DIR, got the option --quiet"});
   refused({"predict", "--config", "digits.yaml", "--checkpoint", "x", "--input", "--top=3"},
           {"--input: expected ", ", got the option --top=3; see dptrain predict --help"});
+  expect_refused({"hash", "--", "--quiet"}, 66, {"--quiet"});
   refused({"bench", "comm", "--devices", "--json"}, {"got the option --json; see dptrain bench comm --help"});
   refused({"--config", "digits.yaml", "--batch"},
           {"'--batch' is not an argument of dptrain train; write --set batch_size=VALUE"});

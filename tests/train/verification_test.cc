@@ -126,6 +126,18 @@ TEST(Verification, AStoreOnServersIsComparedAsConfigured) {
     }
 }
 
+/// Two devices have the sums of each part.
+TEST(Verification, ReplicasOfShardedWeightsAreComparedOnce) {
+  const ConfigNode config = config_of(kLeNet, 4, {"strategy={name: fsdp, replicas: 2}"});
+  const auto rows = verified(config);
+  expect_no_divergence(rows);
+  const VerifiedRow& own = row_of(rows, "fsdp, as configured");
+  EXPECT_EQ(own.verdict, Verdict::equal) << own.reason;
+  EXPECT_EQ(layers_of(own, ComparedPass::backward).size(), 8u);
+  const auto faulty = verified(config, {.planted = PlantedFault::bucket_left_out});
+  EXPECT_EQ(row_of(faulty, "fsdp, as configured").verdict, Verdict::diverges);
+}
+
 TEST(Verification, GradientsOfReplicasThatTrainByThemselvesDifferByDesign) {
   for (const char* strategy : {"local_sgd", "{name: local_sgd, period: 4}"}) {
     const auto rows = verified(config_of(kLeNet, 2, {std::string("strategy=") + strategy}));
