@@ -1,7 +1,10 @@
 // A plan of several processes gives what their training run then measures.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "processes/job_training.h"
 #include "support/hosts.h"
@@ -121,16 +124,23 @@ class LongPlannedJobTest : public PlannedJobTest, public ::testing::WithParamInt
 /// docs/scaling.md has such ratios for more models, strategies and rates, from scripts/scaling.py --hosts. A single
 /// undisturbed round suffices.
 TEST_P(LongPlannedJobTest, AStepOverASlowLinkTakesNearlyThat) {
-  const Hosts hosts(2);
-  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
   // For LeNet on servers, docs/scaling.md has plans that are 14 to 20 % too short, because a plan doesn't fully cover
   // how servers and workers slow each other down on shared cores.
   const double most = GetParam().name == "dist_sync" ? 0.25 : 0.15;
-  double closest = 1e9;
-  for (int round = 0; round < 3 && std::abs(closest - 1) > most; ++round)
-    if (const double ratio = ratio_of_a_round(hosts, GetParam().config); std::abs(ratio - 1) < std::abs(closest - 1))
-      closest = ratio;
-  EXPECT_NEAR(closest, 1, most) << "planned to measured";
+  // Whatever else the machine does may disturb a round. What the same hosts measure stays alike from round to round, so
+  // that each has hosts of its own.
+  constexpr size_t kMostRounds = 6;
+  std::vector<double> ratios;
+  const auto closest = [&ratios] {
+    return *std::ranges::min_element(ratios, {}, [](double ratio) { return std::abs(ratio - 1); });
+  };
+  while (ratios.size() < kMostRounds && (ratios.empty() || std::abs(closest() - 1) > most)) {
+    const Hosts hosts(2);
+    if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+    ratios.push_back(ratio_of_a_round(hosts, GetParam().config));
+  }
+  EXPECT_NEAR(closest(), 1, most) << fmt::format("planned to measured, round by round: {:.3f}",
+                                                 fmt::join(ratios, ", "));
 }
 
 INSTANTIATE_TEST_SUITE_P(
