@@ -15,7 +15,7 @@ namespace dptrain::app {
 namespace {
 
 /// How many characters of `text` are among `kinds`.
-auto brackets(const std::string& text, std::string_view kinds) {
+auto count_among(const std::string& text, std::string_view kinds) {
   return std::ranges::count_if(text, [&](char c) { return kinds.find(c) != std::string_view::npos; });
 }
 
@@ -42,7 +42,7 @@ std::string key_advice(const CLI::App& command, const std::vector<std::string>& 
                             : unknown.size() > 1        ? unknown[1]
                                                         : "VALUE";
   const std::string assignment = fmt::format("{}{}={}", key, inner, value);
-  if (brackets(assignment, "{[") > brackets(assignment, "}]"))  // the shell has split it at a space
+  if (count_among(assignment, "{[") > count_among(assignment, "}]"))  // the shell has split it at a space
     return fmt::format("put the value of --set in quotes: --set '{}{}=...'", key, inner);
   const bool is_plain = assignment.find_first_of(" []{}()<>*?$&|;#~\"`\\!") == std::string::npos;
   return fmt::format("write --set {0}{1}{0}", is_plain ? "" : "'", assignment);
@@ -55,7 +55,7 @@ std::string quoting_advice(const CLI::App& command, const std::vector<std::strin
       std::ranges::any_of(unknown, [](const std::string& word) { return word.ends_with('}') || word.ends_with(']'); });
   if (sets == nullptr || !has_end) return "";
   for (const std::string& set : sets->results())
-    if (set.ends_with('=') || brackets(set, "{[") > brackets(set, "}]"))
+    if (set.ends_with('=') || count_among(set, "{[") > count_among(set, "}]"))
       return fmt::format("put the value of --set in quotes: --set '{}...'", set.substr(0, set.find('=') + 1));
   return "";
 }

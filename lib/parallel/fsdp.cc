@@ -87,7 +87,7 @@ void Fsdp::give_step(const RankStep& step) {
 void Fsdp::agree_on_recording() {
   team().run("start", [&](int rank) {
     const bool can = can_record_exchanges(rank);
-    // Ranks of one group can alike; logging ranks are all alike and exchange nothing.
+    // With one copy all ranks have one communicator, which says the same to each. Logging ranks exchange nothing.
     const bool asks = groups_->of(rank).copies != nullptr && !team().is_logged();
     records_[static_cast<size_t>(rank)] = asks ? !any_rank(team().host_communicator(rank), !can) : can;
   });

@@ -115,7 +115,6 @@ RunState read_run_state(const fs::path& directory) {
   RunState run{.directory = directory,
                .config = config_of(directory),
                .exit = {},
-               .is_running = is_locked(directory),
                .train_loss = {},
                .test_loss = {},
                .accuracy = {},
@@ -129,6 +128,7 @@ RunState read_run_state(const fs::path& directory) {
     read_run_lines(metrics, [&](const std::string& line) { read_epoch(json::parse(line), run); });
   if (const fs::path summary = directory / "summary.json"; fs::exists(summary, error))
     read_run_document(summary, [&](const std::string& text) { read_summary(json::parse(text), run); });
+  if (!run.exit) run.is_running = is_locked(directory);
   return run;
 }
 

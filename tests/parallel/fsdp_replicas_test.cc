@@ -69,21 +69,10 @@ TEST(FsdpReplicas, GoOnFromCheckpointsAsDdpDoes) {
 
 /// Weights stay within a replica. Between replicas, only sums of the parts of gradients are sent.
 TEST(FsdpReplicas, SendGradientsToEachOther) {
-  const auto bytes_of = [&](int devices, int replicas) {
-    StrategyOptions options{.name = "fsdp", .devices = devices, .fsdp = {.unit_mb = 1e-6, .replicas = replicas}};
-    const auto strategy = make_strategy(options);
-    train(*strategy, digits(50, 10), 1, 50, 0.01);
-    strategy->training_state();  // reading the state must not count as a step's bytes
-    int64_t bytes = 0;
-    for (int rank = 0; rank < devices; ++rank) bytes += strategy->take_costs(rank).communication.bytes;
-    return static_cast<double>(bytes);
+  const auto bytes_of = [](int devices, int replicas) {
+    return bytes_of_step({.name = "fsdp", .devices = devices, .fsdp = {.unit_mb = 1e-6, .replicas = replicas}});
   };
-  StrategyOptions ddp{.name = "ddp", .devices = 2};
-  const auto pair = make_strategy(ddp);
-  train(*pair, digits(50, 10), 1, 50, 0.01);
-  const auto all_gradients = static_cast<double>(pair->take_costs(0).communication.bytes +  //
-                                                 pair->take_costs(1).communication.bytes);
-  const double two_replicas = bytes_of(4, 2);
+  const double two_replicas = bytes_of(4, 2), all_gradients = bytes_of_step({.name = "ddp", .devices = 2});
   EXPECT_NEAR(two_replicas, 2 * bytes_of(2, 1) + all_gradients, 0.001 * two_replicas) << "but for what pads parts";
   EXPECT_LT(two_replicas, bytes_of(4, 1));
 }

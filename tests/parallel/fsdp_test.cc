@@ -221,12 +221,7 @@ TEST(Fsdp, SendsWhatItsUnitsSay) {
     const auto bytes_of = [&](const char* name, double unit_mb) {
       StrategyOptions options{.name = name, .devices = devices};
       options.fsdp.unit_mb = unit_mb;
-      const auto strategy = make_strategy(options);
-      train(*strategy, digits(50, 10), 1, 50, 0.01);
-      strategy->training_state();  // reading the state must not count as a step's bytes
-      int64_t bytes = 0;
-      for (int rank = 0; rank < devices; ++rank) bytes += strategy->take_costs(rank).communication.bytes;
-      return static_cast<double>(bytes);
+      return bytes_of_step(options);
     };
     const double ddp = bytes_of("ddp", 0);
     EXPECT_NEAR(bytes_of("fsdp_kept", 1e-6), ddp, 0.001 * ddp) << "but for what pads parts";
