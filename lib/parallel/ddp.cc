@@ -29,7 +29,10 @@ constexpr size_t kNamedParameters = 4;
 }
 
 ReplicaDuties duties_of(int world_rank, const StrategyContext& context, const Ddp::Options& options) {
-  ReplicaDuties duties{.updates = !options.shard_optimizer, .averages = world_rank == 0};
+  ReplicaDuties duties{.updates = !options.shard_optimizer,
+                       .averages = world_rank == 0,
+                       .measures_squares = options.measures_noise,
+                       .measures_sums = world_rank == 0};
   // Sharded and compressed gradients are needed in one piece, and so are gradients summed between recorded sections.
   const bool by_buckets =
       !options.shard_optimizer && options.compress.method == CompressionOptions::Method::none &&
@@ -81,7 +84,8 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
                                        OwnedUpdates::Options{.ranges = owners,
                                                              .optimizer = context.replica.optimizer,
                                                              .clip_norm = context.replica.clip_norm,
-                                                             .observer = context.replica.observer});
+                                                             .observer = context.replica.observer,
+                                                             .measure = replica(rank).measure_of_sums()});
   });
 }
 

@@ -28,6 +28,7 @@ class Ddp final : public ReplicatedStrategy {
     /// Compression of the gradients that ranks exchange. One device exchanges none, so it compresses nothing. Not with
     /// shard_optimizer.
     CompressionOptions compress = {};
+    bool measures_noise = false;  ///< measures the noise of gradients (gradient_noise.h)
   };
   Ddp(const StrategyContext& context, const Options& options);
 

@@ -28,6 +28,9 @@ void refuse_inside(ConfigReader& options, const Ddp::Options& ddp) {
     options.mistake("find_unused",
                     "expected none with inside: data_parallel, where a parameter without a gradient is never an error",
                     "true", "leave it out, or write inside: none");
+  if (ddp.measures_noise)
+    options.mistake("gradient_noise", "expected false with inside: data_parallel, which sums no gradients of devices",
+                    "true", "leave it out, or write inside: none");
   if (ddp.shard_optimizer || ddp.compress.method != CompressionOptions::Method::none)
     options.mistake("inside",
                     "expected none with a sharded optimizer or compressed gradients, which need every device as a rank",
@@ -95,6 +98,16 @@ StrategySpec read_ddp(ConfigReader& options, const StrategyRequest& request) {
   if (ddp.shard_optimizer && buckets.defer_updates)
     options.mistake("overlap", "expected true or false with a sharded optimizer, which updates within its step",
                     "next_forward", "write overlap: true, or shard_optimizer: false");
+  ddp.measures_noise = read_gradient_noise(options, request);
+  if (ddp.measures_noise && buckets.defer_updates)
+    options.mistake("gradient_noise", "expected false with overlap: next_forward, whose sums end in the next step",
+                    "true", "leave it out, or write overlap: true");
+  if (ddp.measures_noise && ddp.compress.keeps_rests())
+    options.mistake(
+        "gradient_noise",
+        fmt::format("expected false with compress: {}, by which parts of a gradient are sent in later steps",
+                    compression_name(ddp.compress.method)),
+        "true", "leave one of them out, or write compress: bf16");
   if (is_inside) {
     refuse_inside(options, ddp);
     spec.make = [](const StrategyContext& context) {

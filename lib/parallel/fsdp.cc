@@ -36,7 +36,7 @@ ReplicaAssignment assignment_of_rank(const StrategyContext& context, const Fsdp:
   const auto place = [of_rank, &groups, &spec = context.replica](Replica& replica, int rank) {
     replica.deal_out_by(std::make_unique<ShardedReplica>(replica, groups.of(rank), spec, of_rank));
   };
-  return {.duties = {.places = false, .updates = false}, .place = place};
+  return {.duties = {.places = false, .updates = false, .measures_squares = options.measures_noise}, .place = place};
 }
 
 }  // namespace

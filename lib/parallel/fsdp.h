@@ -23,7 +23,8 @@ class Fsdp final : public ReplicatedStrategy {
   struct Options {
     double unit_mb = 0;  ///< see WeightUnitOptions
     bool reshard_after_forward = true;
-    int replicas = 1;  ///< whole copies of the weights, each sharded over neighboring ranks
+    int replicas = 1;             ///< whole copies of the weights, each sharded over neighboring ranks
+    bool measures_noise = false;  ///< measures the noise of gradients (gradient_noise.h)
   };
   Fsdp(const StrategyContext& context, const Options& options);
 

@@ -32,6 +32,7 @@ StrategySpec read_fsdp(ConfigReader& options, const StrategyRequest& request) {
                     fmt::format("{} copies of the weights need a multiple of {} devices, at least {}", read.replicas,
                                 read.replicas, 2 * read.replicas),
                     fmt::format("{}", request.devices), "list another number of devices, or change replicas");
+  read.measures_noise = read_gradient_noise(options, request);
   return {.name = {},
           .make = [read](const StrategyContext& context) { return std::make_unique<Fsdp>(context, read); },
           .parts = request.devices,

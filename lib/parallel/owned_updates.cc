@@ -29,6 +29,7 @@ OwnedUpdates::OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseCl
       values_(model, communicator, options.ranges),
       clip_norm_(options.clip_norm),
       observer_(options.observer),
+      measure_(options.measure),
       norms_(options.optimizer, model.device(), std::ssize(model.parameters())),
       cuts_parameters_(cut_parameters(model, options.ranges)) {
   const auto flat = options.own ? options.own->flat : optim::FlatWeights::of(model);
@@ -62,6 +63,7 @@ void OwnedUpdates::update(optim::OptimizerStep step, optim::LossScale* loss_scal
       const Tensor gradients = window_of(own.flat.gradients, slice);
       if (observer_ != nullptr) observer_->on_gradients(model_, gradients, ranges()[slice.range].begin);
       if (loss_scale != nullptr) loss_scale->look_at(gradients);
+      if (measure_) measure_(gradients);
       if (clips()) ops::add_squares(gradients, squares_);
     }
   agree(loss_scale);

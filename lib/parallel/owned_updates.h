@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -33,6 +34,8 @@ class OwnedUpdates {
     optim::OptimizerSpec optimizer;
     std::optional<double> clip_norm = {};  ///< limit of the norm of all gradients together
     StepObserver* observer = nullptr;
+    /// Gets the summed gradients of each of the rank's own ranges. May be empty.
+    std::function<void(const Tensor& gradients)> measure = {};
   };
   /// Makes the optimizer state of the rank's own ranges. `clock`: gets the times of optimizer and communication.
   OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseClock& clock, const Options& options);
@@ -86,6 +89,7 @@ class OwnedUpdates {
   DealtOutValues values_;
   std::optional<double> clip_norm_;
   StepObserver* observer_;
+  std::function<void(const Tensor&)> measure_;
   std::vector<std::string> state_names_;
   std::vector<Own> own_;
   Tensor squares_;  ///< sum of the gradients' squares; undefined if nothing is clipped

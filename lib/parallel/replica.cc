@@ -64,6 +64,8 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
     norms_ = {spec.optimizer, device, std::ssize(model_->parameters())};
   }
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
+  if (duties.measures_squares) exchange_.measure_squares();
+  measures_sums_ = duties.measures_sums;
   if (duties.averages && spec.average_decay) average_.emplace(model_->weights(), *spec.average_decay);
   if (spec.shards.size() > 0) shards_ = std::make_unique<ShardTeam>(*this, spec);
 }
@@ -94,7 +96,11 @@ std::vector<Device*> Replica::part_devices() {
 std::vector<StepResults> Replica::take_results(bool all) {
   std::vector<StepResults> results = exchange_.take(all);
   if (shards_)
-    for (StepResults& done : results) done = shards_->take_results();
+    for (StepResults& done : results) {
+      const auto squares = done.squares;
+      done = shards_->take_results();
+      done.squares = squares;
+    }
   return results;
 }
 
@@ -188,6 +194,7 @@ std::vector<Tape::Root> Replica::losses_of(const std::vector<Variable>& outputs,
 
 void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& ready, const UnusedHook& unused) {
   exchange_.stamp(StepExchange::Point::begun);
+  exchange_.begin_squares(loss_factor());
   if (has_shards()) {
     add_up_shards(parts, ready, unused);
     exchange_.stamp(StepExchange::Point::computed);
@@ -196,6 +203,7 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
   std::vector<bool> is_ready(model_->parameters().size());
   const GradientReadyHook complete = [&](Parameter& parameter) {
     is_ready[static_cast<size_t>(parameter.index())] = true;
+    exchange_.add_squares(StepExchange::Squares::own, parameter.gradient());
     if (ready) ready(parameter);
   };
   PartPlace place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
@@ -225,6 +233,7 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
 
 void Replica::add_up_shards(const StepParts& parts, const GradientReadyHook& ready, const UnusedHook& unused) {
   shards_->forward_backward(parts, {.numbers = numbers_, .totals = totals_}, unused);
+  exchange_.add_squares(StepExchange::Squares::own, model_->own_gradients());
   for (auto at = model_->parameters().rbegin(); ready && at != model_->parameters().rend(); ++at) ready(**at);
 }
 

@@ -88,9 +88,12 @@ struct KeptResults {
 
 /// What a replica does besides computing gradients.
 struct ReplicaDuties {
-  bool places = true;     ///< it places its model; if false, its creator does
-  bool updates = true;    ///< it has an optimizer
-  bool averages = false;  ///< it keeps the weights' moving average, if there is one
+  bool places = true;             ///< it places its model; if false, its creator does
+  bool updates = true;            ///< it has an optimizer
+  bool averages = false;          ///< it keeps the weights' moving average, if there is one
+  bool measures_squares = false;  ///< it measures squared norms of gradients; see gradient_noise.h
+  /// In addition, of the gradients that it updates with. Ranks that update with the same ones need not all do so.
+  bool measures_sums = false;
   /// Set if nobody needs the gradients in one piece, or after the update that follows the backward pass. On a CPU
   /// worker these buckets of gradients then have memory only until that update. (A GPU's recorded step keeps its memory
   /// anyway.)
@@ -225,6 +228,10 @@ class Replica {
   void update_run(const nn::ParameterRun& run, const optim::OptimizerStep& step);
   /// Does what follows the update of all weights: the moving average and the loss scale.
   void end_update();
+  /// Measures the squares of a part of the summed gradients, if squares are measured.
+  std::function<void(const Tensor&)> measure_of_sums() {
+    return [this](const Tensor& sums) { exchange_.add_squares(StepExchange::Squares::summed, sums); };
+  }
   /// Ends a step's device work: `update`, from complete gradients and with time stamps, then publishing the step's
   /// results.
   void update_and_publish(const std::function<void()>& update);
@@ -285,6 +292,7 @@ class Replica {
   std::optional<optim::WeightAverage> average_;
   std::optional<double> clip_norm_;
   optim::ParameterNorms norms_;
+  bool measures_sums_ = false;
   double label_smoothing_;
   autograd::SumOverDevices* statistics_ = nullptr;
   DeferredUpdate* deferred_ = nullptr;

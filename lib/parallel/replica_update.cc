@@ -19,6 +19,7 @@ void Replica::update(const SumOverPipeline& sum) {
   model_->for_gradients([&](int64_t begin, const Tensor& gradients) {
     if (observer_ != nullptr) observer_->on_gradients(*model_, gradients, begin);
     if (loss_scale_) loss_scale_->look_at(gradients);
+    if (measures_sums_) exchange_.add_squares(StepExchange::Squares::summed, gradients);
   });
   if (loss_scale_ && sum) sum(loss_scale_->found());
   if (clip_norm_) {

@@ -154,6 +154,8 @@ std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
     for (size_t& finite : finite_) finite = finite > 0 ? finite - 1 : 0;
     scores.push_back(total(of_ranks));
     scores.back().diverged_ranks = diverged_ranks(of_ranks);
+    // Other processes have the results of their own ranks only.
+    if (team_.is_first(0)) scores.back().noise = noise_of_step(of_ranks);
   }
   return scores;
 }

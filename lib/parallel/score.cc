@@ -19,6 +19,7 @@ Score& Score::operator+=(const Score& other) {
     outputs[k].counted += other.outputs[k].counted;
   }
   samples += other.samples;
+  noise += other.noise;
   return *this;
 }
 

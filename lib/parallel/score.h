@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "parallel/gradient_noise.h"
+
 namespace dptrain::parallel {
 
 /// Sums over the rows of one of the model's outputs, ignored rows left out. Losses are summed in double, in sample
@@ -23,6 +25,7 @@ struct Score {
   int64_t samples = 0;
   /// For a step: the ranks of the world whose loss isn't finite, if other ranks have a finite one; else empty.
   std::vector<int> diverged_ranks = {};
+  GradientNoise noise = {};  ///< of steps in which it is measured
 
   /// The sum of the outputs' mean losses: the quantity that training minimizes.
   double mean_loss() const;

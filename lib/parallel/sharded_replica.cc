@@ -47,7 +47,8 @@ ShardedReplica::ShardedReplica(Replica& replica, const ShardCommunicators& commu
                 .optimizer = spec.optimizer,
                 .clip_norm = spec.clip_norm,
                 // Every copy has the same sums; one of them is enough.
-                .observer = is_first_copy(communicators) ? spec.observer : nullptr}) {
+                .observer = is_first_copy(communicators) ? spec.observer : nullptr,
+                .measure = is_first_copy(communicators) ? replica.measure_of_sums() : nullptr}) {
   if (spec.average_decay) average_.emplace(weights_.own(), *spec.average_decay);
 }
 

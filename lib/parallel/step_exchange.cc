@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "ops/delay.h"
+#include "ops/square_sum.h"
 #include "ops/step_results.h"
 
 namespace dptrain::parallel {
@@ -73,13 +74,37 @@ void StepExchange::begin(const Values& values) {
 void StepExchange::keep(size_t output, int64_t first, const Tensor& losses, const Tensor& correct) {
   if (losses.elements() == 0) return;
   const int64_t count = losses.elements(), row = first_rows_[output] + first;
-  kept_.part(8 * (kPoints + row), DType::f64, {count}).copy_from(losses);
-  kept_.part(8 * (kPoints + kept_rows_) + 4 * row, DType::i32, {count}).copy_from(correct);
+  kept_.part(rows_at() + 8 * row, DType::f64, {count}).copy_from(losses);
+  kept_.part(rows_at() + 8 * kept_rows_ + 4 * row, DType::i32, {count}).copy_from(correct);
 }
 
 void StepExchange::stamp(Point point) {
   ops::stamp_time(stamps(), static_cast<int64_t>(point));
   if (point == Point::begun && may_delay_) ops::delay(block_.part(kDelayAt, DType::i64, {1}));
+}
+
+Tensor StepExchange::squares(Squares of) const {
+  return kept_.part(8 * kPoints + (of == Squares::own ? 0 : kSumBytes), DType::f64, {ops::kSquareSumNumbers});
+}
+
+void StepExchange::begin_squares(const Tensor& loss_factor) {
+  if (!measures_squares()) return;
+  kept_.part(8 * kPoints, DType::u8, {kSquareBytes}).fill_zero();
+  if (loss_factor.defined()) kept_.part(8 * kPoints + 2 * kSumBytes, DType::f32, {1}).copy_from(loss_factor);
+}
+
+void StepExchange::add_squares(Squares of, const Tensor& gradients) {
+  if (measures_squares()) ops::add_squares(gradients, squares(of));
+}
+
+GradientSquares StepExchange::read_squares(const std::byte* results) const {
+  std::array<double, 2 * ops::kSquareSumNumbers> sums{};
+  std::memcpy(sums.data(), results, sizeof sums);
+  float loss_factor = 0;
+  std::memcpy(&loss_factor, results + sizeof sums, sizeof loss_factor);
+  return {.own = ops::rounded_square_sum(sums.data()),
+          .summed = ops::rounded_square_sum(sums.data() + ops::kSquareSumNumbers),
+          .loss_factor = loss_factor != 0 ? loss_factor : 1};
 }
 
 void StepExchange::publish() {
@@ -112,9 +137,10 @@ void StepExchange::finish_oldest() {
 
   int64_t rows = 0;
   for (const OutputRows& output : slot.outputs) rows += output.rows;
-  const auto* losses = in + sizeof stamps;
+  const auto* losses = in + rows_at();
   const auto* hits = losses + 8 * rows;
   StepResults results{.outputs = {}, .samples = slot.samples};
+  if (measures_squares()) results.squares = read_squares(in + sizeof stamps);
   for (const OutputRows& output : slot.outputs) {
     std::vector<double> of_rows(static_cast<size_t>(output.rows));
     std::vector<int32_t> correct(of_rows.size());

@@ -5,9 +5,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "device/device.h"
+#include "ops/square_digits.h"
+#include "parallel/gradient_noise.h"
 #include "parallel/phase_clock.h"
 #include "tensor/tensor.h"
 
@@ -24,6 +27,7 @@ struct OutputResults {
 struct StepResults {
   std::vector<OutputResults> outputs;
   int64_t samples = 0;
+  std::optional<GradientSquares> squares = {};  ///< set if they are measured
 };
 
 /// Number of rows that an output will have results of, and how many of them aren't ignored.
@@ -57,6 +61,9 @@ class StepExchange {
   static constexpr size_t kMostOutputs = 8;
   /// Called before the first step. Every step then lets the device check at its beginning whether it is to be delayed.
   void allow_delays() { may_delay_ = true; }
+  /// Called before the first step. Every step then measures squared norms of gradients.
+  void measure_squares() { square_bytes_ = kSquareBytes; }
+  bool measures_squares() const { return square_bytes_ > 0; }
   /// Begins a step. Waits until fewer than `steps_in_flight` steps are under way, then gives the device the values.
   void begin(const Values& values);
 
@@ -76,6 +83,11 @@ class StepExchange {
   /// in every step or in none.
   enum class Point { begun, computed, reduced, updated, averaged };
   void stamp(Point point);
+  /// If squares are measured: begins their sums in this step. `loss_factor`: f32 [1], or undefined for 1.
+  void begin_squares(const Tensor& loss_factor);
+  enum class Squares { own, summed };
+  /// Adds the squares of gradients (f32, flat) to a sum of GradientSquares; does nothing if they aren't measured.
+  void add_squares(Squares of, const Tensor& gradients);
   /// Brings the kept results to the host. It must be the last of the step's work.
   void publish();
 
@@ -96,6 +108,9 @@ class StepExchange {
   static constexpr int64_t kHeaderBytes = 64;
   static_assert(20 + 4 * int64_t{kMostOutputs} <= kDelayAt && kDelayAt + 8 <= kHeaderBytes);
   static constexpr int64_t kPoints = 5;
+  static constexpr int64_t kSumBytes = 8 * int64_t{ops::kSquareSumNumbers};
+  /// Two sums and the loss factor.
+  static constexpr int64_t kSquareBytes = 2 * kSumBytes + 8;
 
   struct Slot {
     std::unique_ptr<HostMemory> values;
@@ -106,8 +121,12 @@ class StepExchange {
   };
 
   void reserve(int64_t value_bytes, int64_t rows);
-  /// Bytes of the results of `rows` rows of all outputs: stamps, losses, hits.
-  static int64_t result_bytes(int64_t rows) { return 8 * kPoints + 12 * rows; }
+  /// Bytes of the results of `rows` rows of all outputs.
+  int64_t result_bytes(int64_t rows) const { return rows_at() + 12 * rows; }
+  /// Where the rows' results begin.
+  int64_t rows_at() const { return 8 * kPoints + square_bytes_; }
+  Tensor squares(Squares of) const;
+  GradientSquares read_squares(const std::byte* results) const;
   Tensor stamps() const { return kept_.part(0, DType::i64, {kPoints}); }
   void finish_oldest();
 
@@ -120,11 +139,14 @@ class StepExchange {
   std::vector<int64_t> first_rows_;  ///< by output: its first row among the kept rows
   int64_t kept_rows_ = 0;
   bool may_delay_ = false;
+  int64_t square_bytes_ = 0;  ///< bytes of the squares among the results
   int64_t generation_ = 0;
   /// Learning rate f32, epoch i32, address of the results i64, step i32, counts i32; at kDelayAt the delay in
   /// nanoseconds i64; at kHeaderBytes the sample ids i64, then the numbers i32.
   Tensor block_;
-  Tensor kept_;  ///< stamps i64 [5], losses f64, hits i32; losses and hits output by output
+  /// Stamps i64 [5]; if measured, squares f64 [2, 16] and the loss factor f32; then losses f64 and hits i32, both
+  /// output by output.
+  Tensor kept_;
   std::vector<StepResults> finished_;
   PhaseTimes device_times_;
 };

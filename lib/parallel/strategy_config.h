@@ -15,6 +15,9 @@ StrategySpec read_local_sgd(ConfigReader& options, const StrategyRequest& reques
 StrategySpec read_model_parallel(ConfigReader& options, const StrategyRequest& request);
 StrategySpec read_hybrid(ConfigReader& options, const StrategyRequest& request);
 
+/// Reads the option `gradient_noise` of a strategy that can measure it: whether it does.
+bool read_gradient_noise(ConfigReader& options, const StrategyRequest& request);
+
 /// Upper limit of options that are sizes in MiB: 1 TiB.
 inline constexpr double kMostMb = 1 << 20;
 /// Upper limit of options that count steps.

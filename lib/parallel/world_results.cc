@@ -10,13 +10,16 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Results as numbers. For each result: its samples and its number of outputs; for each output: hits, counted rows,
-/// number of losses, losses.
+/// Results as numbers. For each result: its samples; 1 and the squares if they were measured, else 0; its number of
+/// outputs; for each output: hits, counted rows, number of losses, losses.
 std::vector<double> packed(const std::vector<StepResults>& results) {
   std::vector<double> numbers;
   const auto add = [&](int64_t number) { numbers.push_back(static_cast<double>(number)); };
   for (const StepResults& result : results) {
     add(result.samples);
+    add(result.squares ? 1 : 0);
+    if (const auto& squares = result.squares)
+      numbers.insert(numbers.end(), {squares->own, squares->summed, squares->loss_factor});
     add(static_cast<int64_t>(result.outputs.size()));
     for (const OutputResults& output : result.outputs) {
       add(output.correct);
@@ -34,6 +37,10 @@ std::vector<StepResults> unpacked(std::span<const double> numbers) {
   std::vector<StepResults> results;
   while (at < numbers.size()) {
     StepResults result{.outputs = {}, .samples = next()};
+    if (next() != 0) {
+      result.squares = {.own = numbers[at], .summed = numbers[at + 1], .loss_factor = numbers[at + 2]};
+      at += 3;
+    }
     result.outputs.resize(static_cast<size_t>(next()));
     for (OutputResults& output : result.outputs) {
       output.correct = next();

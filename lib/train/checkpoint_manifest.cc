@@ -84,7 +84,12 @@ ordered_json score_json(const parallel::Score& score) {
   ordered_json outputs = ordered_json::array();
   for (const auto& output : score.outputs)
     outputs.push_back({{"loss_sum", output.loss_sum}, {"correct", output.correct}, {"counted", output.counted}});
-  return {{"outputs", outputs}, {"samples", score.samples}};
+  ordered_json sums = {{"outputs", outputs}, {"samples", score.samples}};
+  const parallel::GradientNoise& noise = score.noise;
+  if (noise.steps > 0)
+    sums["gradient_noise"] = {
+        {"variance", noise.variance}, {"squared_norm", noise.squared_norm}, {"steps", noise.steps}};
+  return sums;
 }
 
 parallel::Score score_of(const Value& score) {
@@ -98,6 +103,11 @@ parallel::Score score_of(const Value& score) {
                               .counted = counted});
   }
   result.samples = score.at("samples").count();
+  if (!score.has("gradient_noise")) return result;
+  const Value noise = score.at("gradient_noise");
+  result.noise = {.variance = noise.at("variance").as<double>(),
+                  .squared_norm = noise.at("squared_norm").as<double>(),
+                  .steps = noise.at("steps").count()};
   return result;
 }
 

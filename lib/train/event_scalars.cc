@@ -48,6 +48,7 @@ std::vector<TaggedScalar> epoch_scalars(const EpochMetrics& metrics, Precision p
                                    {"memory_imbalance", metrics.memory_imbalance()}})
     scalars.push_back({tag, value});
   if (precision == Precision::fp16) scalars.push_back({"skipped_steps", static_cast<double>(metrics.skipped_steps)});
+  if (const auto scale = metrics.train.score.noise.scale()) scalars.push_back({"gradient_noise/scale", *scale});
   if (metrics.staleness) {
     scalars.push_back({"staleness/mean", metrics.staleness->mean()});
     scalars.push_back({"staleness/max", static_cast<double>(metrics.staleness->max())});

@@ -63,6 +63,16 @@ ordered_json straggler_json(const std::optional<Straggler>& straggler, const std
           {"waited_s", straggler->waited_s}};
 }
 
+/// Means over the steps.
+ordered_json noise_json(const parallel::GradientNoise& noise) {
+  if (noise.steps == 0) return nullptr;
+  const auto steps = static_cast<double>(noise.steps);
+  const auto scale = noise.scale();
+  return {{"scale", scale ? ordered_json(*scale) : ordered_json(nullptr)},
+          {"variance", noise.variance / steps},
+          {"squared_norm", noise.squared_norm / steps}};
+}
+
 std::optional<Straggler> straggler_of(const EpochMetrics& metrics, const std::vector<parallel::RankCosts>& costs) {
   std::vector<double> compute_s;
   int64_t samples = 0;
@@ -146,6 +156,7 @@ std::string EpochMetrics::json() const {
                              {"batch_norm",
                               {{"mode", parallel::batch_norm_mode_name(batch_norm.mode)},
                                {"spread", batch_norm.spread ? ordered_json(*batch_norm.spread) : nullptr}}},
+                             {"gradient_noise", noise_json(train.score.noise)},
                              {"weights_hash", weights_hash}};
   return line.dump();
 }

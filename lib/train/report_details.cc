@@ -11,6 +11,7 @@
 #include "base/html_table.h"
 #include "base/html_text.h"
 #include "base/signal_name.h"
+#include "train/noise_advice.h"
 #include "train/straggler.h"
 
 namespace dptrain::train {
@@ -50,9 +51,11 @@ std::vector<std::string> notes_of(const ReportedRun& run) {
   if (skipped > 0)
     notes.push_back(
         fmt::format("{} steps were skipped, as gradients overflowed in fp16.", digit_groups(double(skipped))));
-  if (!run.record.epochs.empty())
-    if (const auto slow = straggler_advice(run.record.epochs.back().cost, /*may_split=*/false))
-      notes.push_back(fmt::format("A straggler: {}.", *slow));
+  if (run.record.epochs.empty()) return notes;
+  const EpochMetrics& last = run.record.epochs.back().cost;
+  if (const auto slow = straggler_advice(last, /*may_split=*/false))
+    notes.push_back(fmt::format("A straggler: {}.", *slow));
+  if (const auto noise = noise_advice(last)) notes.push_back(fmt::format("In its last epoch {}.", *noise));
   return notes;
 }
 

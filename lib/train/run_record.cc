@@ -63,6 +63,11 @@ EpochRecord epoch_record(const ordered_json& epoch) {
   for (const ordered_json& device : epoch.at("devices")) cost.devices.push_back(device_record(device));
   if (const auto slow = epoch.find("straggler"); slow != epoch.end() && slow->is_object())
     cost.straggler = {.rank = slow->at("rank"), .slower = slow->at("slower"), .waited_s = slow->at("waited_s")};
+  if (const auto noise = epoch.find("gradient_noise"); noise != epoch.end() && noise->is_object()) {
+    cost.global_batch = epoch.at("global_batch");
+    // The means over the steps, as if they were of one step.
+    cost.train.score.noise = {.variance = noise->at("variance"), .squared_norm = noise->at("squared_norm"), .steps = 1};
+  }
   return record;
 }
 

@@ -142,6 +142,19 @@ TEST_F(MetricsTest, OutputDeviceMovesTheGatheredOutputs) {
   EXPECT_GT(second_has - second_lacks, 0.9 * outputs);
 }
 
+TEST_F(MetricsTest, TheNoiseOfGradientsIsToldAtTheEnd) {
+  const testing::Finished finished =
+      train("run", {"strategy={name: ddp, gradient_noise: true}", "devices=cpu:0-3", "epochs=2", "eval_every=0"});
+  const json line = last_metrics("run");
+  EXPECT_EQ(violations("metrics.schema.json", line), std::vector<std::string>());
+  ASSERT_TRUE(line["gradient_noise"].is_object()) << line;
+  EXPECT_GT(line["gradient_noise"]["variance"], 0);
+  EXPECT_NE(finished.out.find("\nthe gradient noise scale is "), std::string::npos) << finished.out;
+  train("plain", {"strategy=ddp", "devices=cpu:0-3", "epochs=2", "eval_every=0"});
+  EXPECT_EQ(last_metrics("plain")["gradient_noise"], nullptr);
+  EXPECT_EQ(last_metrics("plain")["weights_hash"], line["weights_hash"]);
+}
+
 /// The slow device has nine tenths of every batch.
 TEST_F(MetricsTest, ADeviceThatAllWaitForIsNamed) {
   const testing::Finished finished =

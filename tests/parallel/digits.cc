@@ -1,5 +1,8 @@
 #include "parallel/digits.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "data/batch_loader.h"
 #include "data/idx_dataset.h"
 #include "parallel/data_parallel.h"
@@ -107,15 +110,16 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const St
   return std::make_unique<Ddp>(context, Ddp::Options{.buckets = options.buckets,
                                                      .find_unused = options.find_unused,
                                                      .shard_optimizer = options.name == "ddp_sharded",
-                                                     .compress = compression_of(options)});
+                                                     .compress = compression_of(options),
+                                                     .measures_noise = options.measures_noise});
 }
 
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {
   return make_strategy(options, context_of(options));
 }
 
-std::vector<double> train(Strategy& strategy, const Datasets& data, int64_t steps, int64_t batch, double learning_rate,
-                          int64_t micro_batches) {
+std::vector<Score> scores_of_training(Strategy& strategy, const Datasets& data, int64_t steps, int64_t batch,
+                                      double learning_rate, int64_t micro_batches) {
   BatchLoader loader(data.train, {.batch_size = batch,
                                   .micro_batches = micro_batches,
                                   .seed = 5,
@@ -123,11 +127,19 @@ std::vector<double> train(Strategy& strategy, const Datasets& data, int64_t step
                                   .first_part = strategy.first_part(),
                                   .split = strategy.batch_split()});
   loader.start_epoch(1);
-  std::vector<double> losses;
+  std::vector<Score> scores;
   for (int64_t step = 1; step <= steps; ++step) {
     strategy.train_step(loader.next(), {.step = step, .epoch = 1, .learning_rate = learning_rate});
-    for (const Score& score : strategy.take_scores(step == steps)) losses.push_back(score.mean_loss());
+    std::ranges::copy(strategy.take_scores(step == steps), std::back_inserter(scores));
   }
+  return scores;
+}
+
+std::vector<double> train(Strategy& strategy, const Datasets& data, int64_t steps, int64_t batch, double learning_rate,
+                          int64_t micro_batches) {
+  std::vector<double> losses;
+  for (const Score& score : scores_of_training(strategy, data, steps, batch, learning_rate, micro_batches))
+    losses.push_back(score.mean_loss());
   return losses;
 }
 

@@ -34,7 +34,8 @@ struct StrategyOptions {
   bool find_unused = false;          ///< for ddp
   CompressionOptions compress = {};  ///< for ddp; a name such as "ddp_bf16" gives the method
   LocalSgd::Options local_sgd = {};
-  Fsdp::Options fsdp = {};  ///< the name "fsdp_kept" turns off reshard_after_forward
+  bool measures_noise = false;  ///< for ddp; fsdp has its own
+  Fsdp::Options fsdp = {};      ///< the name "fsdp_kept" turns off reshard_after_forward
   optim::SgdSettings sgd = {};
   std::optional<optim::AdamSettings> adam = {};  ///< used instead of sgd
   std::optional<optim::LarsSettings> lars = {};
@@ -66,8 +67,11 @@ bool is_pipeline(const StrategyOptions& options);
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const StrategyContext& context);
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options);
 
-/// Trains for `steps` steps of `batch` samples. Returns each step's mean loss; with several processes, rank 0's process
-/// has it.
+/// Trains for `steps` steps of `batch` samples. Returns each step's score; with several processes, rank 0's process has
+/// it.
+std::vector<Score> scores_of_training(Strategy& strategy, const Datasets& data, int64_t steps, int64_t batch,
+                                      double learning_rate, int64_t micro_batches = 1);
+/// Trains likewise. Returns each step's mean loss.
 std::vector<double> train(Strategy& strategy, const Datasets& data, int64_t steps, int64_t batch, double learning_rate,
                           int64_t micro_batches = 1);
 

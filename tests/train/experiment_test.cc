@@ -286,6 +286,16 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: ddp, compress: {name: two_bit, rank: 2}}"}, {"strategy.compress.rank"});
   refused(config, {"strategy={name: ddp, compress: bf16, shard_optimizer: true}"},
           {"strategy.compress", "sharded optimizer", "got bf16", "shard_optimizer: false"});
+  const std::string measured = "gradient_noise: true}";
+  for (const char* name : {"ddp", "fsdp"})
+    refused(config, {"strategy={name: " + std::string(name) + ", " + measured, "devices=cpu:0"},
+            {"strategy.gradient_noise", "two devices or more, got one", "devices: [cpu:0, cpu:0]"});
+  refused(config, {"strategy={name: ddp, overlap: next_forward, " + measured},
+          {"strategy.gradient_noise: expected false with overlap: next_forward", "write overlap: true"});
+  refused(config, {"strategy={name: ddp, compress: two_bit, " + measured},
+          {"strategy.gradient_noise: expected false with compress: two_bit", "write compress: bf16"});
+  refused(config, {"strategy={name: ddp, inside: data_parallel, " + measured},
+          {"strategy.gradient_noise: expected false with inside: data_parallel", "write inside: none"});
   for (const char* option : {"bucket_mb: 5", "first_bucket_mb: 2", "overlap: false", "find_unused: true"}) {
     const std::string key = std::string("strategy.").append(option, std::string_view(option).find(':'));
     refused(config, {std::string("strategy={name: ddp, inside: data_parallel, ") + option + "}"},

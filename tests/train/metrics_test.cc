@@ -59,6 +59,16 @@ TEST(Metrics, ImbalanceIsTheLargestPeakOverTheSmallest) {
   EXPECT_EQ(metrics.memory_imbalance(), 1);
 }
 
+TEST(Metrics, OfGradientNoiseAreMeansOverTheSteps) {
+  EpochMetrics metrics = sample_metrics();
+  EXPECT_EQ(json::parse(metrics.json())["gradient_noise"], nullptr);
+  metrics.train.score.noise = {.variance = 12, .squared_norm = 3, .steps = 4};
+  EXPECT_EQ(json::parse(metrics.json())["gradient_noise"],
+            json({{"scale", 4.0}, {"variance", 3.0}, {"squared_norm", 0.75}}));
+  metrics.train.score.noise.squared_norm = -3;
+  EXPECT_EQ(json::parse(metrics.json())["gradient_noise"]["scale"], nullptr);
+}
+
 TEST(Metrics, AnEmptyPassHasNoRates) {
   const Pass pass;
   EXPECT_EQ(pass.samples_per_s(), 0);
@@ -91,6 +101,8 @@ TEST_F(MetricsSchemaTest, ALineFits) {
   line_["test"] = nullptr;
   line_["batch_norm"]["spread"] = nullptr;
   EXPECT_EQ(violations(line_), std::vector<std::string>());
+  line_["gradient_noise"] = {{"scale", nullptr}, {"variance", 1.5}, {"squared_norm", -0.5}};
+  EXPECT_EQ(violations(line_), std::vector<std::string>());
 }
 
 TEST_F(MetricsSchemaTest, WhatIsWrongIsSeen) {
@@ -109,6 +121,7 @@ TEST_F(MetricsSchemaTest, WhatIsWrongIsSeen) {
   expect_violation("/devices/0/device", "gpu:0");
   expect_violation("/batch_norm/mode", "global");
   expect_violation("/batch_norm/spread", -1);
+  expect_violation("/gradient_noise", 5);
   expect_violation("/weights_hash", "abc");
   expect_violation("/new_key", 1);
   json line = line_;

@@ -163,6 +163,15 @@ TEST_F(ReportPageTest, AStragglerAndSkippedStepsAreTold) {
   expect_shown(page(), {"1,200 steps were skipped", "A straggler: rank 1 (cpu:1 on a) computed 1.8 times as long"});
 }
 
+TEST_F(ReportPageTest, TheGradientNoiseScaleIsTold) {
+  nlohmann::json epoch = nlohmann::json::parse(metrics_line(1, {}));
+  epoch["global_batch"] = 64;
+  epoch["gradient_noise"] = {{"scale", 1234.0}, {"variance", 1234.0}, {"squared_norm", 1.0}};
+  runs_.write("a", kDdp, epoch.dump() + "\n", summary_of());
+  expect_shown(page(), {"In its last epoch the gradient noise scale is 1,234 samples, by batches of 64; twice the "
+                        "batch would need 0.52 times the steps."});
+}
+
 TEST_F(ReportPageTest, WhatCantBeReadIsLeftOutAndTold) {
   runs_.write("a", kSingle, kTwoEpochs);
   runs_.write("b", kDdp, "{\"epoch\": 1}\n");

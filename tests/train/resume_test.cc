@@ -45,7 +45,7 @@ class ResumedRun {
       numbers.push_back(nlohmann::json{metrics["epoch"], metrics["step"], metrics["train"]["loss"],
                                        metrics["train"]["accuracy"], metrics["train"]["samples"],
                                        metrics["test"]["loss"], metrics["learning_rate"], metrics["comm"],
-                                       metrics["weights_hash"], samples}
+                                       metrics["weights_hash"], metrics["gradient_noise"], samples}
                             .dump());
     }
     return numbers;
@@ -221,6 +221,11 @@ TEST(Resume, FromTheMiddleOfAnEpochWhereCheckpointsAreBySteps) {
   EXPECT_EQ(resumed.run(overrides).weights_hash, expected.weights_hash);
   EXPECT_EQ(resumed.metrics(), whole.metrics());
   EXPECT_EQ(resumed.steps(), whole.steps());
+}
+
+TEST(Resume, GoesOnMeasuringTheNoiseOfGradients) {
+  for (const char* name : {"ddp", "fsdp"})
+    expect_resumes({"strategy={name: " + std::string(name) + ", gradient_noise: true}"});
 }
 
 TEST(Resume, AFinishedTrainingHasNothingLeft) {

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace dptrain::parallel {
+
+struct StepResults;
+
+/// Squared norms of gradients that one rank measured in a step. They are multiplied by the square of the loss factor.
+struct GradientSquares {
+  double own = 0;          ///< of the rank's contribution to the sum over all ranks
+  double summed = 0;       ///< of the part of that sum which this rank updates with; 0 if other ranks measure it
+  double loss_factor = 1;  ///< in fp16: the loss scale
+};
+
+/// How much the gradients of single samples differ from each other, relative to their mean: the gradient noise scale
+/// (McCandlish et al., "An Empirical Model of Large-Batch Training", 2018). Sums over some steps.
+struct GradientNoise {
+  /// Estimates of the trace of the covariance matrix of one sample's gradient.
+  double variance = 0;
+  /// Estimates of the squared norm of the mean gradient of all possible samples. An estimate may be negative.
+  double squared_norm = 0;
+  int64_t steps = 0;
+
+  /// Variance over squared norm, in samples. Nothing if the estimates don't show a gradient beside the noise.
+  std::optional<double> scale() const;
+  GradientNoise& operator+=(const GradientNoise& other);
+};
+
+/// The estimates of one step, from the results of all ranks. No step counts if fewer than two ranks had samples, if
+/// nothing was measured, or if a gradient wasn't finite.
+GradientNoise noise_of_step(const std::vector<StepResults>& of_ranks);
+
+}  // namespace dptrain::parallel
