@@ -284,7 +284,7 @@ void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std
     say(costs_text(*outcome.last_epoch, is_of_job_, width));
     const bool may_split = may_split_ && !outcome.last_epoch->pipeline;
     if (const auto advice = train::straggler_advice(*outcome.last_epoch, may_split)) say(*advice);
-    if (const auto noise = train::noise_advice(*outcome.last_epoch)) say(*noise);
+    if (const auto noise = train::noise_advice(*outcome.last_epoch)) say("in the last epoch " + *noise);
   }
   if (outcome.best) say("\n" + best_text(*outcome.best, outcome));
   std::error_code none;

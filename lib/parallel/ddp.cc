@@ -79,13 +79,13 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
   if (!options.shard_optimizer) return;
   updates_.resize(buckets_.size());
   team().run("start", [&](int rank) {
-    updates_[static_cast<size_t>(rank)] =
-        std::make_unique<OwnedUpdates>(replica(rank).model(), team().communicator(rank), replica(rank).clock(),
-                                       OwnedUpdates::Options{.ranges = owners,
-                                                             .optimizer = context.replica.optimizer,
-                                                             .clip_norm = context.replica.clip_norm,
-                                                             .observer = context.replica.observer,
-                                                             .measure = replica(rank).measure_of_sums()});
+    updates_[static_cast<size_t>(rank)] = std::make_unique<OwnedUpdates>(
+        replica(rank).model(), team().communicator(rank), replica(rank).clock(),
+        OwnedUpdates::Options{.ranges = owners,
+                              .optimizer = context.replica.optimizer,
+                              .clip_norm = context.replica.clip_norm,
+                              .observer = context.replica.observer,
+                              .measure = replica(rank).measure_of(StepExchange::Squares::summed)});
   });
 }
 

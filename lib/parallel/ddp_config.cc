@@ -98,7 +98,8 @@ StrategySpec read_ddp(ConfigReader& options, const StrategyRequest& request) {
   if (ddp.shard_optimizer && buckets.defer_updates)
     options.mistake("overlap", "expected true or false with a sharded optimizer, which updates within its step",
                     "next_forward", "write overlap: true, or shard_optimizer: false");
-  ddp.measures_noise = read_gradient_noise(options, request);
+  ddp.measures_noise = spec.measures_noise = read_gradient_noise(options, request);
+  if (spec.measures_noise) spec.refuse_settings = refuse_beside_gradient_noise;
   if (ddp.measures_noise && buckets.defer_updates)
     options.mistake("gradient_noise", "expected false with overlap: next_forward, whose sums end in the next step",
                     "true", "leave it out, or write overlap: true");

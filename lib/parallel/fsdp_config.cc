@@ -33,11 +33,14 @@ StrategySpec read_fsdp(ConfigReader& options, const StrategyRequest& request) {
                                 read.replicas, 2 * read.replicas),
                     fmt::format("{}", request.devices), "list another number of devices, or change replicas");
   read.measures_noise = read_gradient_noise(options, request);
-  return {.name = {},
-          .make = [read](const StrategyContext& context) { return std::make_unique<Fsdp>(context, read); },
-          .parts = request.devices,
-          .over_processes = true,
-          .deals_out_weights = true};
+  StrategySpec spec{.name = {},
+                    .make = [read](const StrategyContext& context) { return std::make_unique<Fsdp>(context, read); },
+                    .parts = request.devices,
+                    .over_processes = true,
+                    .deals_out_weights = true,
+                    .measures_noise = read.measures_noise};
+  if (spec.measures_noise) spec.refuse_settings = refuse_beside_gradient_noise;
+  return spec;
 }
 
 }  // namespace dptrain::parallel

@@ -7,14 +7,14 @@
 namespace dptrain::parallel {
 
 std::optional<double> GradientNoise::scale() const {
-  if (steps == 0 || squared_norm <= 0) return std::nullopt;
-  return variance / squared_norm;
+  if (samples == 0 || squared_norm_sum <= 0) return std::nullopt;
+  return variance_sum / squared_norm_sum;
 }
 
 GradientNoise& GradientNoise::operator+=(const GradientNoise& other) {
-  variance += other.variance;
-  squared_norm += other.squared_norm;
-  steps += other.steps;
+  variance_sum += other.variance_sum;
+  squared_norm_sum += other.squared_norm_sum;
+  samples += other.samples;
   return *this;
 }
 
@@ -34,9 +34,8 @@ GradientNoise noise_of_step(const std::vector<StepResults>& of_ranks) {
     own += rank.squares->own * scale * static_cast<double>(samples) / static_cast<double>(rank.samples);
   }
   if (ranks < 2 || !std::isfinite(own) || !std::isfinite(summed)) return {};
-  return {.variance = (own - summed) * static_cast<double>(samples) / (ranks - 1),
-          .squared_norm = (ranks * summed - own) / (ranks - 1),
-          .steps = 1};
+  const double n = static_cast<double>(samples), variance = n * (own - summed) / (ranks - 1);
+  return {.variance_sum = n * variance, .squared_norm_sum = n * summed - variance, .samples = samples};
 }
 
 }  // namespace dptrain::parallel

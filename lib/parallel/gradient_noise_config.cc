@@ -13,4 +13,13 @@ bool read_gradient_noise(ConfigReader& options, const StrategyRequest& request) 
   return measures;
 }
 
+void refuse_beside_gradient_noise(ConfigReader& config, const TrainingSettings& settings) {
+  // The gradient of shared statistics goes to all devices, so no device's own part is the gradient of its samples.
+  if (settings.batch_norm == BatchNormMode::sync)
+    config.mistake("batch_norm",
+                   "strategy.gradient_noise compares devices that each have batch statistics of their own, "
+                   "expected local, average or first",
+                   "sync", "choose one of these, or leave out gradient_noise");
+}
+
 }  // namespace dptrain::parallel

@@ -203,7 +203,7 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
   std::vector<bool> is_ready(model_->parameters().size());
   const GradientReadyHook complete = [&](Parameter& parameter) {
     is_ready[static_cast<size_t>(parameter.index())] = true;
-    exchange_.add_squares(StepExchange::Squares::own, parameter.gradient());
+    if (!has_pass()) exchange_.add_squares(StepExchange::Squares::own, parameter.gradient());
     if (ready) ready(parameter);
   };
   PartPlace place{.rows = std::vector<int64_t>(parts.front()->targets.size())};

@@ -228,9 +228,9 @@ class Replica {
   void update_run(const nn::ParameterRun& run, const optim::OptimizerStep& step);
   /// Does what follows the update of all weights: the moving average and the loss scale.
   void end_update();
-  /// Measures the squares of a part of the summed gradients, if squares are measured.
-  std::function<void(const Tensor&)> measure_of_sums() {
-    return [this](const Tensor& sums) { exchange_.add_squares(StepExchange::Squares::summed, sums); };
+  /// Adds the squares of gradients to a sum, if squares are measured.
+  std::function<void(const Tensor&)> measure_of(StepExchange::Squares sum) {
+    return [this, sum](const Tensor& gradients) { exchange_.add_squares(sum, gradients); };
   }
   /// Ends a step's device work: `update`, from complete gradients and with time stamps, then publishing the step's
   /// results.

@@ -7,12 +7,14 @@
 namespace dptrain::parallel {
 
 ShardedGradients::ShardedGradients(nn::Model& model, const ShardCommunicators& communicators, PhaseClock& clock,
-                                   const std::vector<WeightUnit>& units, int leave_out)
+                                   const std::vector<WeightUnit>& units, int leave_out,
+                                   std::function<void(const Tensor&)> measure)
     : model_(model),
       communicators_(communicators),
       clock_(clock),
       units_(units),
       leave_out_(leave_out),
+      measure_(std::move(measure)),
       own_(Tensor::zeros(model.device(), {own_elements(units)}, {.purpose = MemoryPurpose::gradients})),
       works_(units.size()) {}
 
@@ -24,6 +26,7 @@ void ShardedGradients::start(int unit) {
     parameter.gradient_to_write().fill_zero();
     parameter.mark_gradient();
   }
+  if (measure_) measure_(model_.gradients(of.run.begin, of.run.end));
   if (!is_summed(unit)) return;
   const InPhase communicating(clock_, Phase::communication);
   const Tensor all = model_.gradients(of.run.begin, of.run.end + of.run.padding);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,8 +20,10 @@ class ShardedGradients {
  public:
   /// `units`: by which the model holds its gradients. `leave_out`: a unit whose gradients aren't summed, for
   /// PlantedFault::bucket_left_out; -1: none.
+  /// `measure`: gets each unit's gradients of this rank, before they are summed; may be empty.
   ShardedGradients(nn::Model& model, const ShardCommunicators& communicators, PhaseClock& clock,
-                   const std::vector<WeightUnit>& units, int leave_out = -1);
+                   const std::vector<WeightUnit>& units, int leave_out = -1,
+                   std::function<void(const Tensor& gradients)> measure = {});
 
   /// The sums of this rank's parts of all units, in the same flat order as its weights.
   const Tensor& own() const { return own_; }
@@ -45,6 +48,7 @@ class ShardedGradients {
   PhaseClock& clock_;
   const std::vector<WeightUnit>& units_;
   int leave_out_;
+  std::function<void(const Tensor&)> measure_;
   Tensor own_;
   std::vector<std::unique_ptr<CommWork>> works_;      ///< by unit; null if no sum is under way
   std::vector<std::unique_ptr<CommWork>> of_copies_;  ///< sums over the copies, in the order begun

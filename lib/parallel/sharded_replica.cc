@@ -37,18 +37,19 @@ ShardedReplica::ShardedReplica(Replica& replica, const ShardCommunicators& commu
           replica.model(), replica.device(), communicators.shards, replica.clock(),
           {.units = {.unit_mb = options.unit_mb}, .compute = replica.dtype(), .initialization = spec.initialization}),
       gradients_(replica.model(), communicators, replica.clock(), weights_.units(),
-                 options.leaves_last_sum_out ? 0 : -1),
+                 options.leaves_last_sum_out ? 0 : -1, replica.measure_of(StepExchange::Squares::own)),
       pass_(weights_, gradients_,
             {.reshard_after_forward = options.reshard_after_forward,
              .apart = options.has_gpus ? apart_on(replica.device(), communicators.world) : std::function<void()>()}),
-      updates_(replica.model(), communicators.shards, replica.clock(),
-               {.ranges = ranges_of(weights_.units(), communicators.shards.size()),
-                .own = own_buffers(weights_, gradients_.own(), communicators.shards.rank()),
-                .optimizer = spec.optimizer,
-                .clip_norm = spec.clip_norm,
-                // Every copy has the same sums; one of them is enough.
-                .observer = is_first_copy(communicators) ? spec.observer : nullptr,
-                .measure = is_first_copy(communicators) ? replica.measure_of_sums() : nullptr}) {
+      updates_(
+          replica.model(), communicators.shards, replica.clock(),
+          {.ranges = ranges_of(weights_.units(), communicators.shards.size()),
+           .own = own_buffers(weights_, gradients_.own(), communicators.shards.rank()),
+           .optimizer = spec.optimizer,
+           .clip_norm = spec.clip_norm,
+           // Every copy has the same sums; one of them is enough.
+           .observer = is_first_copy(communicators) ? spec.observer : nullptr,
+           .measure = is_first_copy(communicators) ? replica.measure_of(StepExchange::Squares::summed) : nullptr}) {
   if (spec.average_decay) average_.emplace(weights_.own(), *spec.average_decay);
 }
 

@@ -17,6 +17,8 @@ StrategySpec read_hybrid(ConfigReader& options, const StrategyRequest& request);
 
 /// Reads the option `gradient_noise` of a strategy that can measure it: whether it does.
 bool read_gradient_noise(ConfigReader& options, const StrategyRequest& request);
+/// For StrategySpec::refuse_settings of a strategy that measures it.
+void refuse_beside_gradient_noise(ConfigReader& config, const TrainingSettings& settings);
 
 /// Upper limit of options that are sizes in MiB: 1 TiB.
 inline constexpr double kMostMb = 1 << 20;

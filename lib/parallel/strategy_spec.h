@@ -47,6 +47,7 @@ struct StrategySpec {
   CompressionOptions::Method compression = CompressionOptions::Method::none;  ///< of gradients
   bool deals_out_weights = false;                ///< no device has all of a model's weights
   bool defers_updates = false;                   ///< a step's update is made during the next step
+  bool measures_noise = false;                   ///< of gradients; see gradient_noise.h
   bool in_step = true;                           ///< whether all processes train the same step at a time
   std::optional<AveragingSteps> averaging = {};  ///< when replicas that train separately are averaged; see Strategy
   /// For `auto`: the timed steps of each candidate. Until a candidate is chosen, `make` builds the default strategy for

@@ -86,9 +86,9 @@ ordered_json score_json(const parallel::Score& score) {
     outputs.push_back({{"loss_sum", output.loss_sum}, {"correct", output.correct}, {"counted", output.counted}});
   ordered_json sums = {{"outputs", outputs}, {"samples", score.samples}};
   const parallel::GradientNoise& noise = score.noise;
-  if (noise.steps > 0)
+  if (noise.samples > 0)
     sums["gradient_noise"] = {
-        {"variance", noise.variance}, {"squared_norm", noise.squared_norm}, {"steps", noise.steps}};
+        {"variance_sum", noise.variance_sum}, {"squared_norm_sum", noise.squared_norm_sum}, {"samples", noise.samples}};
   return sums;
 }
 
@@ -105,9 +105,9 @@ parallel::Score score_of(const Value& score) {
   result.samples = score.at("samples").count();
   if (!score.has("gradient_noise")) return result;
   const Value noise = score.at("gradient_noise");
-  result.noise = {.variance = noise.at("variance").as<double>(),
-                  .squared_norm = noise.at("squared_norm").as<double>(),
-                  .steps = noise.at("steps").count()};
+  result.noise = {.variance_sum = noise.at("variance_sum").as<double>(),
+                  .squared_norm_sum = noise.at("squared_norm_sum").as<double>(),
+                  .samples = noise.at("samples").count()};
   return result;
 }
 

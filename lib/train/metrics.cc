@@ -63,14 +63,12 @@ ordered_json straggler_json(const std::optional<Straggler>& straggler, const std
           {"waited_s", straggler->waited_s}};
 }
 
-/// Means over the steps.
 ordered_json noise_json(const parallel::GradientNoise& noise) {
-  if (noise.steps == 0) return nullptr;
-  const auto steps = static_cast<double>(noise.steps);
+  if (noise.samples == 0) return nullptr;
   const auto scale = noise.scale();
   return {{"scale", scale ? ordered_json(*scale) : ordered_json(nullptr)},
-          {"variance", noise.variance / steps},
-          {"squared_norm", noise.squared_norm / steps}};
+          {"variance", noise.variance()},
+          {"squared_norm", noise.squared_norm()}};
 }
 
 std::optional<Straggler> straggler_of(const EpochMetrics& metrics, const std::vector<parallel::RankCosts>& costs) {

@@ -11,8 +11,8 @@ struct EpochMetrics;
 /// `scale` samples: between a half, and all of them (McCandlish et al., 2018, equation 2.11).
 double steps_of_double_batch(double scale, double batch);
 
-/// A sentence about an epoch's gradient noise scale, and what it says about the batch size, without a full stop. None
-/// if it wasn't measured.
+/// What an epoch's gradient noise scale was and says about the batch size: the rest of a sentence that begins with the
+/// epoch, without a full stop. None if it wasn't measured.
 std::optional<std::string> noise_advice(const EpochMetrics& metrics);
 
 }  // namespace dptrain::train

@@ -65,8 +65,9 @@ EpochRecord epoch_record(const ordered_json& epoch) {
     cost.straggler = {.rank = slow->at("rank"), .slower = slow->at("slower"), .waited_s = slow->at("waited_s")};
   if (const auto noise = epoch.find("gradient_noise"); noise != epoch.end() && noise->is_object()) {
     cost.global_batch = epoch.at("global_batch");
-    // The means over the steps, as if they were of one step.
-    cost.train.score.noise = {.variance = noise->at("variance"), .squared_norm = noise->at("squared_norm"), .steps = 1};
+    // The means, as if they were of one sample.
+    cost.train.score.noise = {
+        .variance_sum = noise->at("variance"), .squared_norm_sum = noise->at("squared_norm"), .samples = 1};
   }
   return record;
 }

@@ -135,6 +135,8 @@ class Planner {
     const ConfigNode* stages = strategy->find("stages");
     const bool automatic = stages == nullptr || stages->kind == ConfigNode::Kind::scalar;
     if (own_.strategy.is_pipeline() && automatic) set(config, stages_of(facts_, own_.strategy.stages));
+    // It changes no weight, and isn't measured where batch norms share their statistics.
+    if (own_.strategy.measures_noise) set(config, "strategy.gradient_noise=false");
     // Processes that don't wait for each other can't share batch statistics.
     const bool in_step = own_.strategy.in_step && !own_.strategy.averaging;
     rows.push_back(planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config),

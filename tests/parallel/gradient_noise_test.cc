@@ -23,38 +23,48 @@ StepResults result_of(int64_t samples, double own, double summed = 0, double los
 // Gradients 3 and 5 of one sample each: their mean is 4, and their variance 2.
 TEST(GradientNoise, OfTwoSamplesIsTheirVariance) {
   const GradientNoise noise = noise_of_step({result_of(1, 1.5 * 1.5, 16), result_of(1, 2.5 * 2.5)});
-  EXPECT_DOUBLE_EQ(noise.variance, 2);
-  EXPECT_DOUBLE_EQ(noise.squared_norm, 16 - 2 / 2.0);
+  EXPECT_DOUBLE_EQ(noise.variance(), 2);
+  EXPECT_DOUBLE_EQ(noise.squared_norm(), 16 - 2 / 2.0);
   EXPECT_DOUBLE_EQ(*noise.scale(), 2 / 15.0);
 }
 
 TEST(GradientNoise, IsFreeOfTheLossScale) {
   const GradientNoise noise = noise_of_step({result_of(1, 64 * 2.25, 64 * 16, 8), result_of(1, 64 * 6.25, 0, 8)});
-  EXPECT_DOUBLE_EQ(noise.variance, 2);
+  EXPECT_DOUBLE_EQ(noise.variance(), 2);
 }
 
 TEST(GradientNoise, LeavesOutRanksWithoutSamples) {
-  EXPECT_DOUBLE_EQ(noise_of_step({result_of(1, 2.25, 16), result_of(0, 0), result_of(1, 6.25)}).variance, 2);
-  EXPECT_EQ(noise_of_step({result_of(2, 16, 16), result_of(0, 0)}).steps, 0);
+  EXPECT_DOUBLE_EQ(noise_of_step({result_of(1, 2.25, 16), result_of(0, 0), result_of(1, 6.25)}).variance(), 2);
+  EXPECT_EQ(noise_of_step({result_of(2, 16, 16), result_of(0, 0)}).samples, 0);
 }
 
 TEST(GradientNoise, LeavesOutStepsThatOverflow) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(noise_of_step({result_of(1, kInfinity, 16), result_of(1, 6.25)}).steps, 0);
-  EXPECT_EQ(noise_of_step({result_of(1, 2.25, kInfinity), result_of(1, 6.25)}).steps, 0);
+  EXPECT_EQ(noise_of_step({result_of(1, kInfinity, 16), result_of(1, 6.25)}).samples, 0);
+  EXPECT_EQ(noise_of_step({result_of(1, 2.25, kInfinity), result_of(1, 6.25)}).samples, 0);
 }
 
 TEST(GradientNoise, IsUnknownIfNothingWasMeasured) {
-  EXPECT_EQ(noise_of_step({{.outputs = {}, .samples = 1}, {.outputs = {}, .samples = 1}}).steps, 0);
+  EXPECT_EQ(noise_of_step({{.outputs = {}, .samples = 1}, {.outputs = {}, .samples = 1}}).samples, 0);
   EXPECT_FALSE(GradientNoise().scale());
 }
 
 /// Opposite gradients leave no mean.
 TEST(GradientNoise, HasNoScaleWithoutAGradient) {
   const GradientNoise noise = noise_of_step({result_of(1, 1), result_of(1, 1)});
-  EXPECT_EQ(noise.steps, 1);
-  EXPECT_LT(noise.squared_norm, 0);
+  EXPECT_EQ(noise.samples, 2);
+  EXPECT_LT(noise.squared_norm(), 0);
   EXPECT_FALSE(noise.scale());
+}
+
+/// An estimate's error is the larger, the fewer samples its step has.
+TEST(GradientNoise, WeighsStepsByTheirSamples) {
+  GradientNoise noise = noise_of_step({result_of(10, 1, 3), result_of(10, 3)});
+  const GradientNoise last = noise_of_step({result_of(1, 9, 2), result_of(1, 9)});
+  EXPECT_LT(last.squared_norm(), -10) << "of two samples";
+  noise += last;
+  EXPECT_EQ(noise.samples, 22);
+  EXPECT_DOUBLE_EQ(noise.squared_norm(), (20 * (2 * 3 - 8) + 2 * (2 * 2 - 36)) / 22.0);
 }
 
 constexpr int64_t kSamples = 12;
@@ -105,13 +115,14 @@ GradientNoise expected_of(const std::vector<int64_t>& samples) {
     begin += count;
   }
   const double variance = between / static_cast<double>(samples.size() - 1);
-  return {.variance = variance, .squared_norm = squares - variance / static_cast<double>(kSamples), .steps = 1};
+  constexpr double kCount = kSamples;
+  return {.variance_sum = kCount * variance, .squared_norm_sum = kCount * squares - variance, .samples = kSamples};
 }
 
 void expect_near(const GradientNoise& noise, const GradientNoise& expected, double tolerance = 1e-5) {
-  EXPECT_EQ(noise.steps, expected.steps);
-  EXPECT_NEAR(noise.variance, expected.variance, tolerance * expected.variance);
-  EXPECT_NEAR(noise.squared_norm, expected.squared_norm, tolerance * expected.variance);
+  ASSERT_EQ(noise.samples, expected.samples);
+  EXPECT_NEAR(noise.variance(), expected.variance(), tolerance * expected.variance());
+  EXPECT_NEAR(noise.squared_norm(), expected.squared_norm(), tolerance * expected.variance());
 }
 
 StrategyOptions measured(const char* name, int devices) {
@@ -151,11 +162,23 @@ TEST(GradientNoise, IsMeasuredOncePerStepOfSeveralMicroBatches) {
     const auto whole = noise_of(options);
     options.micro_batches = 2;
     const auto cut = noise_of(options);
-    EXPECT_EQ(cut.steps, 1);
-    EXPECT_NEAR(cut.squared_norm + cut.variance / kSamples, whole.squared_norm + whole.variance / kSamples, 1e-5)
+    EXPECT_EQ(cut.samples, kSamples);
+    EXPECT_NEAR(cut.squared_norm() + cut.variance() / kSamples, whole.squared_norm() + whole.variance() / kSamples,
+                1e-5)
         << "the squared norm of the step's gradient";
-    EXPECT_GT(cut.variance, 0);
+    EXPECT_GT(cut.variance(), 0);
   }
+}
+
+/// Five devices have one sample each of the first three samples or none, then one or none of the last two.
+TEST(GradientNoise, IsWholeIfADeviceHasNoneOfTheLastMicroBatch) {
+  const auto noise_of_five = [](const char* name) {
+    return scores_of_training(*make_strategy(measured(name, 5)), digits(5, 10), 1, 5, 0.1, 2).front().noise;
+  };
+  const GradientNoise of_ddp = noise_of_five("ddp"), of_fsdp = noise_of_five("fsdp");
+  EXPECT_EQ(of_fsdp.samples, 5);
+  EXPECT_NEAR(of_fsdp.variance(), of_ddp.variance(), 1e-9 * of_ddp.variance());
+  EXPECT_NEAR(of_fsdp.squared_norm(), of_ddp.squared_norm(), 1e-9 * of_ddp.variance());
 }
 
 TEST(GradientNoise, TakesUnequalPartsByTheirSamples) {
@@ -209,8 +232,8 @@ TEST(GradientNoise, IsThatOfAllProcesses) {
     });
     EXPECT_EQ(failures, std::vector<std::string>(2));
     const GradientNoise alone = noise_of(options);
-    EXPECT_EQ(of_job.variance, alone.variance);
-    EXPECT_EQ(of_job.squared_norm, alone.squared_norm);
+    EXPECT_EQ(of_job.variance_sum, alone.variance_sum);
+    EXPECT_EQ(of_job.squared_norm_sum, alone.squared_norm_sum);
   }
 }
 
@@ -238,9 +261,9 @@ TEST_F(CudaGradientNoise, IsThatOfCpuWorkers) {
       const double tolerance = precision == Precision::fp32 ? 1e-3 : 0.05;
       for (size_t step = 0; step < on_cpu.size(); ++step)
         // A step that overflows in fp16 isn't counted.
-        if (on_gpu[step].noise.steps == 1 || precision == Precision::fp32)
+        if (on_gpu[step].noise.samples > 0 || precision == Precision::fp32)
           expect_near(on_gpu[step].noise, on_cpu[step].noise, tolerance);
-      EXPECT_EQ(on_gpu.back().noise.steps, 1);
+      EXPECT_EQ(on_gpu.back().noise.samples, 8);
     }
 }
 

@@ -294,6 +294,8 @@ TEST(Experiment, MistakesAreNamed) {
           {"strategy.gradient_noise: expected false with overlap: next_forward", "write overlap: true"});
   refused(config, {"strategy={name: ddp, compress: two_bit, " + measured},
           {"strategy.gradient_noise: expected false with compress: two_bit", "write compress: bf16"});
+  refused(config, {"strategy={name: fsdp, " + measured, "batch_norm=sync"},
+          {"batch_norm: strategy.gradient_noise", "expected local, average or first, got sync"});
   refused(config, {"strategy={name: ddp, inside: data_parallel, " + measured},
           {"strategy.gradient_noise: expected false with inside: data_parallel", "write inside: none"});
   for (const char* option : {"bucket_mb: 5", "first_bucket_mb: 2", "overlap: false", "find_unused: true"}) {

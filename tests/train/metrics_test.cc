@@ -59,13 +59,13 @@ TEST(Metrics, ImbalanceIsTheLargestPeakOverTheSmallest) {
   EXPECT_EQ(metrics.memory_imbalance(), 1);
 }
 
-TEST(Metrics, OfGradientNoiseAreMeansOverTheSteps) {
+TEST(Metrics, OfGradientNoiseAreMeansOverTheSamples) {
   EpochMetrics metrics = sample_metrics();
   EXPECT_EQ(json::parse(metrics.json())["gradient_noise"], nullptr);
-  metrics.train.score.noise = {.variance = 12, .squared_norm = 3, .steps = 4};
+  metrics.train.score.noise = {.variance_sum = 12, .squared_norm_sum = 3, .samples = 4};
   EXPECT_EQ(json::parse(metrics.json())["gradient_noise"],
             json({{"scale", 4.0}, {"variance", 3.0}, {"squared_norm", 0.75}}));
-  metrics.train.score.noise.squared_norm = -3;
+  metrics.train.score.noise.squared_norm_sum = -3;
   EXPECT_EQ(json::parse(metrics.json())["gradient_noise"]["scale"], nullptr);
 }
 

@@ -17,13 +17,18 @@ TEST(NoiseAdvice, IsOfTheBatchThatWasMeasured) {
   EpochMetrics metrics;
   metrics.global_batch = 4096;
   EXPECT_FALSE(noise_advice(metrics));
-  metrics.train.score.noise = {.variance = 8192, .squared_norm = 2, .steps = 3};
+  metrics.train.score.noise = {.variance_sum = 8192, .squared_norm_sum = 2, .samples = 3};
+  EXPECT_EQ(
+      noise_advice(metrics),
+      "the gradient noise scale was 4,096 samples, by batches of 4,096: twice the batch would need 0.75 times the "
+      "steps");
+  metrics.train.score.noise.variance_sum = 0.5;
   EXPECT_EQ(noise_advice(metrics),
-            "the gradient noise scale is 4,096 samples, by batches of 4,096; twice the batch would need 0.75 times the "
+            "the gradient noise scale was 0.2 samples, by batches of 4,096: twice the batch would need 1.00 times the "
             "steps");
-  metrics.train.score.noise.squared_norm = -1;
+  metrics.train.score.noise.squared_norm_sum = -1;
   EXPECT_EQ(noise_advice(metrics),
-            "the gradient noise scale is beyond what batches of 4,096 show; twice the batch would need half the steps");
+            "the gradient noise scale was more than batches of 4,096 can show, as noise hid their gradient");
 }
 
 }  // namespace noise_advice_test

@@ -168,7 +168,7 @@ TEST_F(ReportPageTest, TheGradientNoiseScaleIsTold) {
   epoch["global_batch"] = 64;
   epoch["gradient_noise"] = {{"scale", 1234.0}, {"variance", 1234.0}, {"squared_norm", 1.0}};
   runs_.write("a", kDdp, epoch.dump() + "\n", summary_of());
-  expect_shown(page(), {"In its last epoch the gradient noise scale is 1,234 samples, by batches of 64; twice the "
+  expect_shown(page(), {"In its last epoch the gradient noise scale was 1,234 samples, by batches of 64: twice the "
                         "batch would need 0.52 times the steps."});
 }
 

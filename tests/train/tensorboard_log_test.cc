@@ -113,7 +113,7 @@ TEST_F(TensorboardTest, WhatOnlySomeTrainingsHaveIsThereForThem) {
   EXPECT_EQ(value("skipped_steps", Precision::bf16), -1);
   EXPECT_EQ(value("staleness/mean", Precision::fp32), -1);
   EXPECT_EQ(value("gradient_noise/scale", Precision::fp32), -1);
-  metrics.train.score.noise = {.variance = 12, .squared_norm = 3, .steps = 4};
+  metrics.train.score.noise = {.variance_sum = 12, .squared_norm_sum = 3, .samples = 4};
   EXPECT_EQ(value("gradient_noise/scale", Precision::fp32), 4);
   metrics.staleness = parallel::Staleness{.pushes = {1, 0, 1}};
   EXPECT_EQ(value("staleness/mean", Precision::fp32), 1);
