@@ -38,6 +38,50 @@ class Window {
   bool whole_, rows_[S], columns_[S];
 };
 
+/// How many tiles ahead of its use a window is prefetched. The windows of small images lie apart, so that the hardware
+/// prefetches hardly any of them.
+constexpr int kTilesAhead = 4;
+
+/// Prefetches the windows of some tiles, S x S positions each, while the tiles before them are transformed.
+template <int S, bool kToWrite>
+class WindowPrefetch {
+ public:
+  /// `padding`: zeros around the images. `block`: the block of channels that is transformed.
+  WindowPrefetch(const WinogradImages& images, const WinogradTiles& tiles, const float* from, int64_t padding,
+                 int64_t block)
+      : images_(images), tile_(tiles, false), left_(tiles.count), from_(from), padding_(padding), block_(block) {
+    for (int i = 0; i < kTilesAhead; ++i) next();
+  }
+  /// Called for each tile: prefetches the next window, if there is one.
+  void next() {
+    if (left_ == 0) return;
+    const auto [top, bottom] = within(tile_.row - padding_, images_.height);
+    const auto [begin, end] = within(tile_.column - padding_, images_.width);
+    const float* image = from_ + (tile_.image * images_.blocks + block_) * images_.height * images_.width * kLanes;
+    for (int64_t row = top; row < bottom; ++row)
+      for (int64_t at = begin * kLanes; at < end * kLanes; at += kLineNumbers)
+        __builtin_prefetch(image + row * images_.width * kLanes + at, kToWrite ? 1 : 0);
+    --left_;
+    tile_.next();
+  }
+
+ private:
+  static constexpr int64_t kLineNumbers = 16;  ///< floats of a line of the cache
+  struct Range {
+    int64_t begin, end;
+  };
+  /// S positions from `first` on, as far as they are within an image.
+  static Range within(int64_t first, int64_t size) {
+    return {first < 0 ? 0 : first, first + S < size ? first + S : size};
+  }
+
+  const WinogradImages& images_;
+  TileWalk tile_;
+  int64_t left_;
+  const float* from_;
+  int64_t padding_, block_;
+};
+
 /// A block of the bias; lanes past the last channel are zero.
 Vector block_of(const float* bias, int64_t channels) {
   if (channels >= kLanes) return load<kLanes>(bias);
@@ -53,7 +97,9 @@ void transform_inputs(const WinogradImages& x, const WinogradTiles& tiles, const
   const int64_t block_numbers = kWinogradProducts * (in.in_runs ? tiles.count : winograd_row(tiles.count)) * kLanes;
   for (int64_t block = 0; block < x.blocks; ++block) {
     TileWalk tile(tiles, in.in_runs);
+    WindowPrefetch<kWinogradInputs, false> prefetch(x, tiles, in.x, in.padding, block);
     for (int64_t t = 0; t < tiles.count; ++t, tile.next()) {
+      prefetch.next();
       const Window<kWinogradInputs> window(x, tile.row - in.padding, tile.column - in.padding);
       float* to = in.v + block * block_numbers + tile.offset;
       window.with_reader(in.x + (tile.image * x.blocks + block) * image, [&](const auto& read) {
@@ -74,7 +120,9 @@ void transform_outputs(const WinogradImages& y, const WinogradTiles& tiles, cons
     for (int64_t lane = 0; lane < kLanes; ++lane) ones[lane] = lane < channels ? 1.0F : 0.0F;
     const auto used = load<kLanes>(ones) != 0;
     TileWalk tile(tiles, true);
+    WindowPrefetch<kWinogradOutputs, true> prefetch(y, tiles, out.y, 0, block);
     for (int64_t t = 0; t < tiles.count; ++t, tile.next()) {
+      prefetch.next();
       const float* m = out.m + o * tiles.count * kWinogradProducts * kLanes + tile.offset;
       const Window<kWinogradOutputs> window(y, tile.row, tile.column);
       float* to = out.y + (tile.image * y.blocks + block) * image;
@@ -96,7 +144,9 @@ void transform_output_gradients(const WinogradImages& y, const WinogradTiles& ti
   for (int64_t o = 0; o < out.outputs; ++o) {
     Vector sum{};
     TileWalk tile(tiles, false);
+    WindowPrefetch<kWinogradOutputs, false> prefetch(y, tiles, out.dy, 0, out.first_output + o);
     for (int64_t t = 0; t < tiles.count; ++t, tile.next()) {
+      prefetch.next();
       const Window<kWinogradOutputs> window(y, tile.row, tile.column);
       float* to = out.z + o * kWinogradProducts * winograd_row(tiles.count) * kLanes + tile.offset;
       Vector here{};
