@@ -20,8 +20,8 @@ constexpr int64_t kInputsAtOnce = 8;
 /// Most numbers of transformed weights that are kept as a whole, since each group then reads all of them.
 constexpr int64_t kWeightNumbers = 1024 * 1024;
 
-/// y = x convolved with the weights, f32 in blocks. `turned`: input and output channels are swapped and the window is
-/// turned by 180 degrees, for the gradient of the inputs.
+/// y = x convolved with the weights, in blocks; x and y are f32 or bf16, the weights f32. `turned`: input and output
+/// channels are swapped and the window is turned by 180 degrees, for the gradient of the inputs.
 struct Convolution {
   const Tensor &x, &weight, &y;
   bool turned;
@@ -94,7 +94,7 @@ void convolve(const Convolution& c) {
     for (int64_t item = begin; item < end; ++item) {
       const WinogradTiles group = group_of(tiles, item / shares.ranges, shares.groups);
       const int64_t range = item % shares.ranges;
-      kernels.inputs(x, group, {.x = c.x.data<float>(), .padding = c.padding, .in_runs = true, .v = v});
+      kernels.inputs(x, group, {.x = numbers_of(c.x), .padding = c.padding, .in_runs = true, .v = v});
       for (int64_t panel = range * panels / shares.ranges; panel < (range + 1) * panels / shares.ranges; ++panel) {
         const int64_t first = panel * kernels.panel, outputs = std::min(kernels.panel, y.blocks - first);
         for (int64_t input = 0; input < x.blocks; input += at_once) {
@@ -122,7 +122,7 @@ void convolve(const Convolution& c) {
                          .bias = c.bias.defined() ? c.bias.data<float>() : nullptr,
                          .channels = c.y.shape()[1],
                          .relu = c.relu,
-                         .y = c.y.data<float>()});
+                         .y = numbers_of(c.y)});
       }
     }
   });
@@ -148,15 +148,13 @@ Tensor conv2d_forward_by_winograd(const Tensor& x, const Tensor& weight, const T
                                   const Conv2dOptions& options) {
   Tensor y = Tensor::empty(x.device(), output, {.dtype = x.dtype(), .layout = image_layout()});
   if (y.elements() == 0) return y;
-  const Tensor computed = f32_for(y), added = bias.defined() ? as_f32(bias, bias.layout()) : bias;
-  convolve({.x = as_f32(x, image_layout()),
+  convolve({.x = blocked(x),
             .weight = as_f32(weight, weight_layout()),
-            .y = computed,
+            .y = y,
             .turned = false,
             .padding = options.padding,
-            .bias = added,
+            .bias = bias.defined() ? as_f32(bias, bias.layout()) : bias,
             .relu = options.relu});
-  round_into(computed, y);
   return y;
 }
 
@@ -164,15 +162,13 @@ Tensor conv2d_backward_data_by_winograd(const TensorForm& x, const Tensor& weigh
                                         const Conv2dOptions& options) {
   Tensor gradient = Tensor::empty(x.device, x.shape, {.dtype = x.dtype, .layout = image_layout()});
   if (gradient.elements() == 0) return reorder(gradient, x.layout);
-  const Tensor computed = f32_for(gradient);
-  convolve({.x = as_f32(output_gradient, image_layout()),
+  convolve({.x = blocked(output_gradient),
             .weight = as_f32(weight, weight_layout()),
-            .y = computed,
+            .y = gradient,
             .turned = true,
             .padding = kWinogradWeights - 1 - options.padding,
             .bias = Tensor(),
             .relu = false});
-  round_into(computed, gradient);
   return reorder(gradient, x.layout);
 }
 

@@ -88,11 +88,11 @@ class WeightGradient {
     for (int64_t group = 0; group < groups_; ++group) {
       const WinogradTiles some = group_of(tiles_, part * groups_ + group, parts_ * groups_);
       if (first || groups_ > 1)
-        kernels_.inputs(images_, some, {.x = x_.data<float>(), .padding = padding_, .in_runs = false, .v = v});
+        kernels_.inputs(images_, some, {.x = numbers_of(x_), .padding = padding_, .in_runs = false, .v = v});
       double* sums = bias_ == nullptr ? nullptr : sums_.data() + (part * gradients_.blocks + output) * kernels_.lanes;
       kernels_.output_gradients(
           gradients_, some,
-          {.dy = incoming_.data<float>(), .first_output = output, .outputs = outputs, .z = z, .sums = sums});
+          {.dy = numbers_of(incoming_), .first_output = output, .outputs = outputs, .z = z, .sums = sums});
       kernels_.multiply_by_tiles(
           {.tiles = some.count, .inputs = images_.blocks, .outputs = outputs, .v = v, .z = z, .du = du});
     }
@@ -142,7 +142,7 @@ void conv2d_backward_weights_by_winograd(const Tensor& x, const Tensor& output_g
                                                {.layout = weight_layout(), .purpose = MemoryPurpose::workspace});
   if (!direct && gradients.accumulate_weight) reorder_into(weight, target);
   std::vector<double> bias(static_cast<size_t>(weight.shape()[0]));
-  WeightGradient(as_f32(x, image_layout()), as_f32(output_gradient, image_layout()), target, options.padding,
+  WeightGradient(blocked(x), blocked(output_gradient), target, options.padding,
                  gradients.bias.defined() ? bias.data() : nullptr, gradients.accumulate_weight)
       .compute();
   if (!direct) reorder_into(target, weight);

@@ -9,6 +9,12 @@ namespace dptrain::ops {
 /// Most tiles that the kernels take at once.
 constexpr int64_t kMostWinogradTiles = 384;
 
+/// Numbers of images, f32 or bf16. bf16 is widened when it is read and rounded when it is written.
+struct WinogradNumbers {
+  void* at;
+  bool is_bf16;
+};
+
 /// Images in blocks of channels: [images, blocks, height, width, lanes].
 struct WinogradImages {
   int64_t blocks, height, width;
@@ -32,7 +38,7 @@ constexpr int64_t winograd_row(int64_t tiles) { return tiles | 1; }
 
 /// The source and destination of some tiles' inputs.
 struct WinogradInputs {
-  const float* x;
+  WinogradNumbers x;
   int64_t padding;  ///< zeros around the images
   bool in_runs;     ///< stored for products with weights, else for products with tiles
   float* v;
@@ -65,12 +71,12 @@ struct WinogradOutputs {
   const float* bias;  ///< [channels], or null
   int64_t channels;   ///< of y; lanes past them are zero
   bool relu;
-  float* y;
+  WinogradNumbers y;
 };
 
 /// The source and destination of the gradients of some tiles' outputs.
 struct WinogradOutputGradients {
-  const float* dy;
+  WinogradNumbers dy;
   int64_t first_output, outputs;  ///< blocks
   float* z;
   double* sums;  ///< [outputs, lanes]: the gradients are added to them; or null

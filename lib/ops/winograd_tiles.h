@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/reorder.h"
 #include "ops/winograd_kernels.h"
 #include "tensor/tensor.h"
 
@@ -49,5 +50,13 @@ inline Tensor scratch(Device& device, int64_t parts, int64_t numbers) {
 
 inline Layout image_layout() { return winograd_kernels().lanes == 16 ? Layout::nchw16c : Layout::nchw8c; }
 inline Layout weight_layout() { return winograd_kernels().lanes == 16 ? Layout::oihw16i16o : Layout::oihw8i8o; }
+
+/// Images in the layout of the kernels, f32 or bf16; the tensor itself if it is that already.
+inline Tensor blocked(const Tensor& images) {
+  return converted(images, {.dtype = images.dtype(), .layout = image_layout(), .purpose = MemoryPurpose::workspace});
+}
+inline WinogradNumbers numbers_of(const Tensor& images) {
+  return {.at = images.raw(), .is_bf16 = images.dtype() == DType::bf16};
+}
 
 }  // namespace dptrain::ops::cpu::winograd

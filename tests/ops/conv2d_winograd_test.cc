@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "ops/conv2d.h"
@@ -88,7 +89,6 @@ TEST_F(Winograd, BackwardWeights) {
 }
 
 TEST_F(Winograd, InBf16IsRoundedOnce) {
-  constexpr double kRounding = 0x1p-9;
   const auto to = [](DType dtype, const Tensor& x) {
     return ops::converted(x, {.dtype = dtype, .layout = x.layout()});
   };
@@ -98,16 +98,33 @@ TEST_F(Winograd, InBf16IsRoundedOnce) {
   const auto options = with(ConvolutionAlgorithm::winograd);
   const Tensor y = ops::conv2d_forward(x, weight, bias, options);
   EXPECT_EQ(y.dtype(), DType::bf16);
-  expect_alike(wide(y), ops::conv2d_forward(wide(x), wide(weight), wide(bias), options), kRounding);
+  expect_alike(wide(y), wide(half(ops::conv2d_forward(wide(x), wide(weight), wide(bias), options))), 0);
   const Tensor gradient = ops::conv2d_backward_data(x, weight, incoming, options);
   EXPECT_EQ(gradient.dtype(), DType::bf16);
-  expect_alike(wide(gradient), ops::conv2d_backward_data(wide(x), wide(weight), wide(incoming), options), kRounding);
+  expect_alike(wide(gradient), wide(half(ops::conv2d_backward_data(wide(x), wide(weight), wide(incoming), options))),
+               0);
   const auto weight_gradient = [&](const Tensor& of_x, const Tensor& of_y) {
     const Tensor sum = Tensor::zeros(*device_, kWeight, {.layout = weight_.layout()});
     ops::conv2d_backward_weights(of_x, of_y, {.weight = sum, .bias = {}}, options);
     return sum;
   };
   expect_alike(weight_gradient(x, incoming), weight_gradient(wide(x), wide(incoming)), 0);
+}
+
+TEST_F(Winograd, KeepsNanAndInfinityInBf16) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto half = [](const Tensor& x) { return ops::converted(x, {.dtype = DType::bf16, .layout = x.layout()}); };
+  bias_.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+  bias_.data<float>()[1] = -kInfinity;
+  const Tensor computed =
+      ops::conv2d_forward(half(x_), half(weight_), half(bias_), with(ConvolutionAlgorithm::winograd));
+  const std::vector<float> y = values_of(ops::converted(computed, {.layout = computed.layout()}));
+  const size_t image = static_cast<size_t>(kY[2] * kY[3]);
+  for (size_t i = 0; i < image; ++i) {
+    EXPECT_TRUE(std::isnan(y[i]));
+    EXPECT_EQ(y[image + i], -kInfinity);
+    EXPECT_TRUE(std::isfinite(y[2 * image + i]));
+  }
 }
 
 TEST_F(Winograd, TakeLittleWorkspace) {
