@@ -17,11 +17,10 @@ inline Row<L> read_lanes(const float* from) {
 /// Exact.
 template <int L>
 inline Row<L> read_lanes(const Bfloat16* from) {
-  using Halves = typename Lanes<L>::Halves;
-  using Places = typename Lanes<L>::Places;
-  Halves halves;
+  using Bits = typename Lanes<L>::Bits;
+  typename Lanes<L>::Halves halves;
   __builtin_memcpy(&halves, from, sizeof halves);
-  return reinterpret_cast<Row<L>>(__builtin_convertvector(halves, Places) << 16);
+  return reinterpret_cast<Row<L>>(__builtin_convertvector(halves, Bits) << 16);
 }
 
 template <int L>
@@ -33,10 +32,10 @@ inline void write_lanes(float* to, Row<L> row) {
 template <int L>
 inline void write_lanes(Bfloat16* to, Row<L> row) {
   using Halves = typename Lanes<L>::Halves;
-  using Places = typename Lanes<L>::Places;
-  const Places bits = reinterpret_cast<Places>(row);
-  const Places nearest = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
-  const Places chosen = (bits & 0x7fffffff) > 0x7f800000 ? nan : nearest;
+  using Bits = typename Lanes<L>::Bits;
+  const Bits bits = reinterpret_cast<Bits>(row);
+  const Bits nearest = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
+  const Bits chosen = (bits & 0x7fffffff) > 0x7f800000 ? nan : nearest;
   const Halves halves = __builtin_convertvector(chosen, Halves);
   __builtin_memcpy(to, &halves, sizeof halves);
 }

@@ -3,7 +3,6 @@
 
 #include "device/parallel_for.h"
 #include "ops/conv2d_winograd_cpu.h"
-#include "ops/f32_operands.h"
 #include "ops/reorder.h"
 #include "ops/winograd_tiles.h"
 

@@ -24,6 +24,7 @@ struct Lanes {
   static_assert(L <= kRegisterLanes);
   typedef float Vector __attribute__((vector_size(4 * L), aligned(4)));
   typedef int32_t Places __attribute__((vector_size(4 * L)));
+  typedef uint32_t Bits __attribute__((vector_size(4 * L)));
   typedef int16_t Halves __attribute__((vector_size(2 * L)));
   typedef uint8_t Bytes __attribute__((vector_size(L), aligned(1)));
 };

@@ -59,9 +59,12 @@ class WindowPrefetch {
     const auto [top, bottom] = within(tile_.row - padding_, images_.height);
     const auto [begin, end] = within(tile_.column - padding_, images_.width);
     const Number* image = from_ + (tile_.image * images_.blocks + block_) * images_.height * images_.width * kLanes;
-    for (int64_t row = top; row < bottom; ++row)
-      for (int64_t at = begin * kLanes; at < end * kLanes; at += kLineNumbers)
-        __builtin_prefetch(image + row * images_.width * kLanes + at, kToWrite ? 1 : 0);
+    for (int64_t row = top; row < bottom; ++row) {
+      // Rows begin anywhere in a line, so the last number may lie in one more.
+      const Number *at = image + (row * images_.width + begin) * kLanes, *last = at + (end - begin) * kLanes - 1;
+      for (; at < last; at += kLineNumbers) __builtin_prefetch(at, kToWrite ? 1 : 0);
+      __builtin_prefetch(last, kToWrite ? 1 : 0);
+    }
     --left_;
     tile_.next();
   }
@@ -77,7 +80,7 @@ class WindowPrefetch {
   }
 
   const WinogradImages& images_;
-  TileWalk tile_;
+  TileWalk tile_;  ///< only its places are used
   int64_t left_;
   const Number* from_;
   int64_t padding_, block_;

@@ -11,8 +11,8 @@ struct CompressionOptions {
   int rank = 4;          ///< powersgd only: columns of the factors that replace a matrix
   double threshold = 1;  ///< two_bit only: the magnitude that is sent, as a multiple of the tensor's root mean square
 
-  /// Whether what is left out of a message goes into later ones.
-  bool keeps_rests() const { return method == Method::powersgd || method == Method::two_bit; }
+  /// Whether what a message leaves out is kept for later ones.
+  bool keeps_residual() const { return method == Method::powersgd || method == Method::two_bit; }
 };
 
 /// The name of a method in configurations.

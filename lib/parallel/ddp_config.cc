@@ -98,12 +98,12 @@ StrategySpec read_ddp(ConfigReader& options, const StrategyRequest& request) {
   if (ddp.shard_optimizer && buckets.defer_updates)
     options.mistake("overlap", "expected true or false with a sharded optimizer, which updates within its step",
                     "next_forward", "write overlap: true, or shard_optimizer: false");
-  ddp.measures_noise = spec.measures_noise = read_gradient_noise(options, request);
-  if (spec.measures_noise) spec.refuse_settings = refuse_beside_gradient_noise;
+  read_gradient_noise(options, request, spec);
+  ddp.measures_noise = spec.measures_noise;
   if (ddp.measures_noise && buckets.defer_updates)
     options.mistake("gradient_noise", "expected false with overlap: next_forward, whose sums end in the next step",
                     "true", "leave it out, or write overlap: true");
-  if (ddp.measures_noise && ddp.compress.keeps_rests())
+  if (ddp.measures_noise && ddp.compress.keeps_residual())
     options.mistake(
         "gradient_noise",
         fmt::format("expected false with compress: {}, by which parts of a gradient are sent in later steps",

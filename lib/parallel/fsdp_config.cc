@@ -32,14 +32,11 @@ StrategySpec read_fsdp(ConfigReader& options, const StrategyRequest& request) {
                     fmt::format("{} copies of the weights need a multiple of {} devices, at least {}", read.replicas,
                                 read.replicas, 2 * read.replicas),
                     fmt::format("{}", request.devices), "list another number of devices, or change replicas");
-  read.measures_noise = read_gradient_noise(options, request);
-  StrategySpec spec{.name = {},
-                    .make = [read](const StrategyContext& context) { return std::make_unique<Fsdp>(context, read); },
-                    .parts = request.devices,
-                    .over_processes = true,
-                    .deals_out_weights = true,
-                    .measures_noise = read.measures_noise};
-  if (spec.measures_noise) spec.refuse_settings = refuse_beside_gradient_noise;
+  StrategySpec spec{
+      .name = {}, .make = {}, .parts = request.devices, .over_processes = true, .deals_out_weights = true};
+  read_gradient_noise(options, request, spec);
+  read.measures_noise = spec.measures_noise;
+  spec.make = [read](const StrategyContext& context) { return std::make_unique<Fsdp>(context, read); };
   return spec;
 }
 

@@ -51,7 +51,7 @@ std::map<std::string, std::vector<float>> unsent_gradients(const TrainingState& 
 GradientCompression::GradientCompression(const Context& context, const CompressionOptions& options)
     : context_(context), options_(options), directions_(context.model.parameters().size()) {
   const nn::Model& model = context.model;
-  if (options.keeps_rests())
+  if (options.keeps_residual())
     residual_ = Tensor::zeros(model.device(), model.gradients().shape(), {.purpose = MemoryPurpose::communication});
   if (options.method != Method::powersgd) return;
   for (const Parameter* parameter : model.parameters()) {

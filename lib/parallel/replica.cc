@@ -200,15 +200,16 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
     exchange_.stamp(StepExchange::Point::computed);
     return;
   }
+  const bool has_pass = this->has_pass();
   std::vector<bool> is_ready(model_->parameters().size());
   const GradientReadyHook complete = [&](Parameter& parameter) {
     is_ready[static_cast<size_t>(parameter.index())] = true;
-    if (!has_pass()) exchange_.add_squares(StepExchange::Squares::own, parameter.gradient());
+    // A pass measures whole units.
+    if (!has_pass) exchange_.add_squares(StepExchange::Squares::own, parameter.gradient());
     if (ready) ready(parameter);
   };
   PartPlace place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
   bool is_first = true;
-  const bool has_pass = this->has_pass();
   for (size_t p = 0; p < parts.size(); ++p) {
     const bool is_last = p + 1 == parts.size();
     if (has_pass) sharded_->pass().begin(is_last);

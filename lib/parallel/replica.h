@@ -92,7 +92,8 @@ struct ReplicaDuties {
   bool updates = true;            ///< it has an optimizer
   bool averages = false;          ///< it keeps the weights' moving average, if there is one
   bool measures_squares = false;  ///< it measures squared norms of gradients; see gradient_noise.h
-  /// In addition, of the gradients that it updates with. Ranks that update with the same ones need not all do so.
+  /// With measures_squares: also that of the summed gradients that it updates with. If all ranks update with the same
+  /// ones, one of them does so.
   bool measures_sums = false;
   /// Set if nobody needs the gradients in one piece, or after the update that follows the backward pass. On a CPU
   /// worker these buckets of gradients then have memory only until that update. (A GPU's recorded step keeps its memory
@@ -228,7 +229,7 @@ class Replica {
   void update_run(const nn::ParameterRun& run, const optim::OptimizerStep& step);
   /// Does what follows the update of all weights: the moving average and the loss scale.
   void end_update();
-  /// Adds the squares of gradients to a sum, if squares are measured.
+  /// Returns a function that adds the squares of gradients to a sum, if squares are measured.
   std::function<void(const Tensor&)> measure_of(StepExchange::Squares sum) {
     return [this, sum](const Tensor& gradients) { exchange_.add_squares(sum, gradients); };
   }

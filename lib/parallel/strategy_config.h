@@ -15,10 +15,9 @@ StrategySpec read_local_sgd(ConfigReader& options, const StrategyRequest& reques
 StrategySpec read_model_parallel(ConfigReader& options, const StrategyRequest& request);
 StrategySpec read_hybrid(ConfigReader& options, const StrategyRequest& request);
 
-/// Reads the option `gradient_noise` of a strategy that can measure it: whether it does.
-bool read_gradient_noise(ConfigReader& options, const StrategyRequest& request);
-/// For StrategySpec::refuse_settings of a strategy that measures it.
-void refuse_beside_gradient_noise(ConfigReader& config, const TrainingSettings& settings);
+/// Reads the option `gradient_noise` of a strategy that can measure it. If it is to, notes that in the spec, with what
+/// it refuses then.
+void read_gradient_noise(ConfigReader& options, const StrategyRequest& request, StrategySpec& spec);
 
 /// Upper limit of options that are sizes in MiB: 1 TiB.
 inline constexpr double kMostMb = 1 << 20;

@@ -49,6 +49,7 @@ EpochRecord epoch_record(const ordered_json& epoch) {
   EpochMetrics& cost = record.cost;
   cost.epoch = epoch.at("epoch");
   cost.strategy = epoch.at("strategy");
+  cost.global_batch = epoch.value("global_batch", int64_t{0});
   cost.learning_rate = epoch.at("learning_rate");
   cost.train.seconds = epoch.at("train").at("seconds");
   cost.train.score.samples = epoch.at("train").at("samples");
@@ -63,12 +64,10 @@ EpochRecord epoch_record(const ordered_json& epoch) {
   for (const ordered_json& device : epoch.at("devices")) cost.devices.push_back(device_record(device));
   if (const auto slow = epoch.find("straggler"); slow != epoch.end() && slow->is_object())
     cost.straggler = {.rank = slow->at("rank"), .slower = slow->at("slower"), .waited_s = slow->at("waited_s")};
-  if (const auto noise = epoch.find("gradient_noise"); noise != epoch.end() && noise->is_object()) {
-    cost.global_batch = epoch.at("global_batch");
-    // The means, as if they were of one sample.
+  // The means, as if they were of one sample.
+  if (const auto noise = epoch.find("gradient_noise"); noise != epoch.end() && noise->is_object())
     cost.train.score.noise = {
         .variance_sum = noise->at("variance"), .squared_norm_sum = noise->at("squared_norm"), .samples = 1};
-  }
   return record;
 }
 

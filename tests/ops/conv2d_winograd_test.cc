@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -103,12 +104,15 @@ TEST_F(Winograd, InBf16IsRoundedOnce) {
   EXPECT_EQ(gradient.dtype(), DType::bf16);
   expect_alike(wide(gradient), wide(half(ops::conv2d_backward_data(wide(x), wide(weight), wide(incoming), options))),
                0);
-  const auto weight_gradient = [&](const Tensor& of_x, const Tensor& of_y) {
-    const Tensor sum = Tensor::zeros(*device_, kWeight, {.layout = weight_.layout()});
-    ops::conv2d_backward_weights(of_x, of_y, {.weight = sum, .bias = {}}, options);
-    return sum;
+  const auto gradients = [&](const Tensor& of_x, const Tensor& of_y) {
+    ops::Conv2dWeightGradients sums{.weight = Tensor::zeros(*device_, kWeight, {.layout = weight_.layout()}),
+                                    .bias = Tensor::zeros(*device_, {kWeight[0]})};
+    ops::conv2d_backward_weights(of_x, of_y, sums, options);
+    return sums;
   };
-  expect_alike(weight_gradient(x, incoming), weight_gradient(wide(x), wide(incoming)), 0);
+  const auto ours = gradients(x, incoming), of_wide = gradients(wide(x), wide(incoming));
+  expect_alike(ours.weight, of_wide.weight, 0);
+  expect_alike(ours.bias, of_wide.bias, 0);
 }
 
 TEST_F(Winograd, KeepsNanAndInfinityInBf16) {
@@ -116,6 +120,7 @@ TEST_F(Winograd, KeepsNanAndInfinityInBf16) {
   const auto half = [](const Tensor& x) { return ops::converted(x, {.dtype = DType::bf16, .layout = x.layout()}); };
   bias_.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
   bias_.data<float>()[1] = -kInfinity;
+  bias_.data<float>()[2] = std::bit_cast<float>(0x7fffffff);  // NaN as well
   const Tensor computed =
       ops::conv2d_forward(half(x_), half(weight_), half(bias_), with(ConvolutionAlgorithm::winograd));
   const std::vector<float> y = values_of(ops::converted(computed, {.layout = computed.layout()}));
@@ -123,7 +128,8 @@ TEST_F(Winograd, KeepsNanAndInfinityInBf16) {
   for (size_t i = 0; i < image; ++i) {
     EXPECT_TRUE(std::isnan(y[i]));
     EXPECT_EQ(y[image + i], -kInfinity);
-    EXPECT_TRUE(std::isfinite(y[2 * image + i]));
+    EXPECT_TRUE(std::isnan(y[2 * image + i]));
+    EXPECT_TRUE(std::isfinite(y[3 * image + i]));
   }
 }
 
@@ -143,6 +149,26 @@ TEST_F(Winograd, TakeLittleWorkspace) {
   const Tensor gradient = Tensor::zeros(*device_, weight.shape(), {.layout = weight.layout()});
   EXPECT_LE(workspace([&] { ops::conv2d_backward_weights(images, images, {.weight = gradient, .bias = {}}, options); }),
             kMost);
+}
+
+/// Copies in f32 would take 8 MB and more.
+TEST_F(Winograd, MakesNoCopiesOfBf16) {
+  const Shape weight_shape = {64, 64, 3, 3};
+  const Tensor images = ops::converted(
+      formula_tensor(*device_, {32, 64, 32, 32}, {.tensor = 1}, ops::conv2d_output_layout(*device_, weight_shape)),
+      {.dtype = DType::bf16, .layout = x_.layout()});
+  const Tensor weight =
+      formula_tensor(*device_, weight_shape, {.tensor = 2}, ops::conv2d_weight_layout(*device_, weight_shape));
+  const auto options = with(ConvolutionAlgorithm::winograd);
+  const auto workspace = [&](const Tensor& of) {
+    return device_->allocator().peak_during([&] {
+      ops::conv2d_forward(of, weight, Tensor(), options);
+      ops::conv2d_backward_data(of, weight, of, options);
+      const Tensor gradient = Tensor::zeros(*device_, weight_shape, {.layout = weight.layout()});
+      ops::conv2d_backward_weights(of, of, {.weight = gradient, .bias = {}}, options);
+    })[MemoryPurpose::workspace];
+  };
+  EXPECT_EQ(workspace(images), workspace(ops::converted(images, {.layout = images.layout()})));
 }
 
 struct Images {
@@ -192,6 +218,28 @@ TEST_P(WinogradShapes, EqualDirectConvolutions) {
     expect_alike(ours.weight, theirs.weight);
     expect_alike(ours.bias, theirs.bias);
   }
+}
+
+/// The same sums as in f32, rounded once. GPUs compute bf16 by cuDNN.
+TEST_P(WinogradShapes, InBf16AreThoseOfF32Rounded) {
+  if (device_->kind() != DeviceKind::cpu) return;
+  const Images& p = std::get<Images>(GetParam());
+  const Shape shape = {p.out, p.in, 3, 3};
+  const auto rounded = [](const Tensor& x) { return ops::converted(x, {.dtype = DType::bf16, .layout = x.layout()}); };
+  const auto wide = [](const Tensor& x) { return ops::converted(x, {.layout = x.layout()}); };
+  const Tensor x = rounded(images_of(p.in, p.height, p.width, 1)),
+               weight = formula_tensor(*device_, shape, {.tensor = 2}, ops::conv2d_weight_layout(*device_, shape));
+  const ops::Conv2dOptions options{.padding = p.padding, .algorithm = ConvolutionAlgorithm::winograd};
+  const Tensor y = ops::conv2d_forward(x, weight, Tensor(), options);
+  expect_alike(wide(y), wide(rounded(ops::conv2d_forward(wide(x), weight, Tensor(), options))), 0);
+  const Tensor gradient = ops::conv2d_backward_data(x, weight, y, options);
+  expect_alike(wide(gradient), wide(rounded(ops::conv2d_backward_data(wide(x), weight, wide(y), options))), 0);
+  const auto sum = [&](const Tensor& of_x, const Tensor& of_y) {
+    const Tensor weights = Tensor::zeros(*device_, shape, {.layout = weight.layout()});
+    ops::conv2d_backward_weights(of_x, of_y, {.weight = weights, .bias = {}}, options);
+    return weights;
+  };
+  expect_alike(sum(x, y), sum(wide(x), wide(y)), 0);
 }
 
 std::string name_of(const ::testing::TestParamInfo<std::tuple<DeviceRow, Images>>& info) {

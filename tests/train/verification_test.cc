@@ -138,6 +138,15 @@ TEST(Verification, ReplicasOfShardedWeightsAreComparedOnce) {
   EXPECT_EQ(row_of(faulty, "fsdp, as configured").verdict, Verdict::diverges);
 }
 
+/// Rows share batch statistics, with which it can't be measured.
+TEST(Verification, MeasuresNoNoiseOfGradients) {
+  for (const char* name : {"ddp", "fsdp"}) {
+    const auto rows =
+        verified(config_of(kLeNet, 2, {"strategy={name: " + std::string(name) + ", gradient_noise: true}"}));
+    EXPECT_EQ(row_of(rows, std::string(name) + ", as configured").verdict, Verdict::equal);
+  }
+}
+
 TEST(Verification, GradientsOfReplicasThatTrainByThemselvesDifferByDesign) {
   for (const char* strategy : {"local_sgd", "{name: local_sgd, period: 4}"}) {
     const auto rows = verified(config_of(kLeNet, 2, {std::string("strategy=") + strategy}));
