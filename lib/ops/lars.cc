@@ -6,14 +6,6 @@
 
 namespace dptrain::ops {
 
-void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares) {
-  Device& device = common_device("lars_measure", {&weights, &gradients, &table.chunks, &squares});
-  require_flat("lars_measure", table, squares, {&weights, &gradients});
-  on_device(
-      "lars_measure", device, [&] { cpu::lars_measure(weights, gradients, table, squares); },
-      [&] { cuda::lars_measure(weights, gradients, table, squares); });
-}
-
 void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const TensorTable& table,
                const Tensor& squares, const LarsOptions& options) {
   Device& device = common_device("lars", {&weights, &gradients, &velocity, &table.chunks, &squares, &options.copy});

@@ -17,17 +17,12 @@ struct LarsOptions {
   UpdateControl control = {};
 };
 
-// Layer-wise adaptive rate scaling (You, Gitman and Ginsburg, "Large Batch Training of Convolutional Networks", 2017),
-// in two passes over all weights. The second pass uses norms of whole tensors, parts of which may be on other devices.
-
-/// Adds the squares of each tensor's weights and gradients to `squares`; see no_tensor_squares(). weights, gradients:
-/// flat f32 of equal length.
-void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares);
-
-/// Takes a step of stochastic gradient descent (sgd.h). For each tensor, gradients and weight decay are both multiplied
-/// by
+/// Takes a step of layer-wise adaptive rate scaling (You, Gitman and Ginsburg, "Large Batch Training of Convolutional
+/// Networks", 2017): one of stochastic gradient descent (sgd.h), in which each tensor's gradients and weight decay are
+/// both multiplied by
 ///   trust_coefficient * |weights| / (|gradients| + weight_decay * |weights| + epsilon)
-/// or by 1 if one of these norms is 0 or the tensor doesn't adapt. squares: sums over whole tensors. A gradient factor
+/// or by 1 if one of these norms is 0 or the tensor doesn't adapt. weights, gradients: flat f32 of equal length.
+/// squares: their tensor_squares, summed over whole tensors, parts of which may be on other devices. A gradient factor
 /// is applied to the gradients before everything else. CPU workers multiply all these factors into `gradients`.
 void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const TensorTable& table,
                const Tensor& squares, const LarsOptions& options);

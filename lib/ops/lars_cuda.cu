@@ -4,19 +4,10 @@
 #include "ops/trust_ratio.h"
 #include "ops/update_cuda.h"
 
-// Three launches over all parameters. Bytes per weight: the first launch reads 8 (weight, gradient); the last reads and
-// writes what SGD does. The second launch reads 2 x 128 bytes for each 8192 weights.
+// One launch over all parameters. It reads and writes what SGD does.
 
 namespace dptrain::ops::cuda {
 namespace {
-
-/// Row 0 of the grid takes the weights, row 1 the gradients. If a block took both in turn, it would need three times
-/// the registers.
-__global__ void lars_measure_kernel(const int64_t* chunks, const float* weights, const float* gradients,
-                                    int64_t* runs) {
-  const int64_t run = 2 * int64_t{blockIdx.x} + blockIdx.y;
-  write_square_run_of(ChunkOfBlock(chunks), blockIdx.y == 0 ? weights : gradients, runs + run * kSquareSumNumbers);
-}
 
 struct LarsStep {
   SgdUpdate sgd;
@@ -55,14 +46,6 @@ __global__ void lars_kernel(const int64_t* chunks, const double* numbers, const 
 }
 
 }  // namespace
-
-void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares) {
-  if (table.count() == 0) return;
-  const Tensor runs = runs_of_chunks(table);
-  launch("lars_measure", weights, dim3(static_cast<unsigned>(table.count()), 2), kThreads, lars_measure_kernel,
-         table.chunks.data<int64_t>(), weights.data<float>(), gradients.data<float>(), runs.data<int64_t>());
-  add_tensor_runs(table, runs, squares);
-}
 
 void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const TensorTable& table,
                const Tensor& squares, const LarsOptions& options) {

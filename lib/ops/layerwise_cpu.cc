@@ -7,47 +7,19 @@
 #include "device/parallel_for.h"
 #include "ops/bf16_kernels.h"
 #include "ops/elementwise_kernels.h"
-#include "ops/square_run_cpu.h"
+#include "ops/layerwise_chunks_cpu.h"
 #include "ops/square_sum_kernels.h"
 #include "ops/trust_ratio.h"
 
 namespace dptrain::ops::cpu {
 namespace {
 
-TensorChunk chunk_at(const TensorTable& table, int64_t i) { return TensorChunk::at(table.chunks.data<int64_t>(), i); }
-
 TensorNumbers numbers_of_tensor(const TensorTable& table, int64_t tensor) {
   return TensorNumbers::of(table.numbers.data<double>(), tensor);
 }
 
-/// Whether the buffer contains any part of the tensor.
-bool has_part(const TensorTable& table, int64_t tensor) {
-  const auto* chunks = table.of_tensors.data<int64_t>() + 2 * tensor;
-  return chunks[0] < chunks[1];
-}
-
 float gradient_factor(const UpdateControl& control) {
   return control.gradient_factor.defined() ? *control.gradient_factor.data<float>() : 1.f;
-}
-
-/// Calls measure(chunk, weights' run, updates' run) for each chunk and adds the runs to their tensors' sums.
-template <class Measure>
-void measure_chunks(const TensorTable& table, const Tensor& squares, const Measure& measure) {
-  if (!squares.device().computes()) return;
-  std::vector<SquareRun> weights(static_cast<size_t>(table.count())), updates(weights.size());
-  parallel_for(squares.device(), table.count(), [&](int64_t i) {
-    const auto k = static_cast<size_t>(i);
-    measure(chunk_at(table, i), weights[k], updates[k]);
-  });
-  const auto* of_tensors = table.of_tensors.data<int64_t>();
-  auto* sums = squares.data<double>();
-  for (int64_t tensor = 0; tensor < table.tensors; ++tensor) {
-    if (!has_part(table, tensor)) continue;
-    const auto begin = static_cast<size_t>(of_tensors[2 * tensor]),
-               count = static_cast<size_t>(of_tensors[2 * tensor + 1]) - begin;
-    add_runs(std::span(weights).subspan(begin, count), sums + 2 * tensor * kSquareSumNumbers);
-    add_runs(std::span(updates).subspan(begin, count), sums + (2 * tensor + 1) * kSquareSumNumbers);
-  }
 }
 
 /// Calls update(chunk, numbers) for each chunk; `numbers_of` makes the numbers of a tensor.
@@ -80,10 +52,10 @@ LambNumbers lamb_numbers(const LambOptions& options) {
 
 }  // namespace
 
-void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares) {
-  measure_chunks(table, squares, [&](const TensorChunk& chunk, SquareRun& of_weights, SquareRun& of_gradients) {
-    of_weights.add(weights.data<float>() + chunk.begin, chunk.elements);
-    of_gradients.add(gradients.data<float>() + chunk.begin, chunk.elements);
+void tensor_squares(const Tensor& first, const Tensor& second, const TensorTable& table, const Tensor& squares) {
+  measure_chunks(table, squares, [&](const TensorChunk& chunk, SquareRun& of_first, SquareRun& of_second) {
+    of_first.add(first.data<float>() + chunk.begin, chunk.elements);
+    of_second.add(second.data<float>() + chunk.begin, chunk.elements);
   });
 }
 

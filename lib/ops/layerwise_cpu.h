@@ -5,9 +5,9 @@
 
 namespace dptrain::ops::cpu {
 
-// The optimizers that use norms of tensors, divided among the device's threads by chunks.
+// Norms of tensors and the optimizers that use them, divided among the device's threads by chunks.
 
-void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares);
+void tensor_squares(const Tensor& first, const Tensor& second, const TensorTable& table, const Tensor& squares);
 void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const TensorTable& table,
                const Tensor& squares, const LarsOptions& options);
 void lamb_measure(const Tensor& weights, const Tensor& gradients, const AdamMoments& moments, const TensorTable& table,

@@ -68,8 +68,8 @@ void require_flat(std::string_view op, const TensorTable& table, const Tensor& s
                   std::initializer_list<const Tensor*> buffers);
 
 /// Returns empty sums, zero, for `tensors` tensors: f64 [tensors, 2, 16]. Each tensor has two exact sums of squares
-/// (square_digits.h), of its weights and of what they are updated by. The sums of a tensor's parts, or of several
-/// tensors, may be added up like any numbers, in any order.
+/// (square_digits.h), of its parts of two buffers: mostly its weights and what they are updated by. The sums of a
+/// tensor's parts, or of several tensors, may be added up like any numbers, in any order.
 Tensor no_tensor_squares(Device& device, int64_t tensors);
 
 }  // namespace dptrain::ops

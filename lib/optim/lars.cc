@@ -1,6 +1,7 @@
 #include "optim/lars.h"
 
 #include "ops/lars.h"
+#include "ops/tensor_squares.h"
 
 namespace dptrain::optim {
 
@@ -10,7 +11,7 @@ Lars::Lars(const FlatWeights& flat, const LarsSettings& settings)
 }
 
 void Lars::measure(const OptimizerStep&, const Tensor& squares) {
-  ops::lars_measure(flat().weights, flat().gradients, table_, squares);
+  ops::tensor_squares(flat().weights, flat().gradients, table_, squares);
 }
 
 void Lars::step_range(int64_t, const Tensor& gradients, const OptimizerStep& step) {

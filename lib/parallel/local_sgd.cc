@@ -28,7 +28,8 @@ LocalSgd::LocalSgd(const StrategyContext& context, const Options& options)
   DPTRAIN_CHECK(context.batch_norm == BatchNormMode::local && context.shards == 0 && !context.replica.average_decay &&
                     context.replica.precision != Precision::fp16,
                 "replicas that train by themselves have something in common in every step");
-  ReplicaMean::Options of_mean{.outer = options.outer,
+  ReplicaMean::Options of_mean{.combination = options.combination,
+                               .outer = options.outer,
                                .averages_state = options.averages_state,
                                .compress = options.compress,
                                .seed = context.replica.initialization.seed};

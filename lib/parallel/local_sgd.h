@@ -11,8 +11,8 @@ namespace dptrain::parallel {
 
 /// Local SGD: one rank per device, each with its part of the batch, its own replica and its own optimizer. Each rank
 /// updates from its own gradients alone, and after some steps all replicas are averaged (Local SGD: Stich, 2019; with a
-/// warm-up, post-local SGD: Lin et al., 2020). Whoever reads the weights between averagings sees the mean; reading
-/// changes nothing that is trained.
+/// warm-up, post-local SGD: Lin et al., 2020) or combined by Adasum (Maleki et al., 2021). Whoever reads the weights
+/// between averagings sees the mean; reading changes nothing that is trained.
 ///
 /// A rank takes its samples' part of the whole batch's gradient and divides it by its share of the samples. That is the
 /// gradient of the mean loss over its own samples. The mean of replicas weights each replica by its samples. If a step
@@ -21,9 +21,11 @@ namespace dptrain::parallel {
 /// what compressed averagings leave for later ones.
 class LocalSgd final : public ReplicatedStrategy {
  public:
-  /// Options of an averaging: its outer step, whether optimizer state is averaged too, and how weights are compressed.
+  /// Options of an averaging: how weights are combined, its outer step, whether optimizer state is averaged too, and
+  /// how weights are compressed.
   struct Options {
     AveragingSteps averaging = {};
+    Combination combination = Combination::mean;
     OuterStep outer = {};
     bool averages_state = true;
     CompressionOptions compress = {};

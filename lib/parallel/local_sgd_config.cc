@@ -29,6 +29,19 @@ void refuse_training_together(ConfigReader& config, const TrainingSettings& sett
                    batch_norm_mode_name(settings.batch_norm), "write batch_norm: local, or choose ddp");
 }
 
+Combination read_combination(ConfigReader& options, const CompressionOptions& compress) {
+  const std::vector<std::string> names = {"mean", "adasum"};
+  const std::string name = options.one_of(
+      "combine", names, names[0],
+      "how weights become one again: mean, weighted by samples; or adasum, which adds the devices' movements as far as "
+      "they are orthogonal and averages them as far as they agree");
+  if (name == names[0]) return Combination::mean;
+  if (compress.method != CompressionOptions::Method::none)
+    options.mistake("combine", "expected mean with compress, as adasum needs each device's whole movement", name,
+                    "write combine: mean, or leave compress out");
+  return Combination::adasum;
+}
+
 }  // namespace
 
 StrategySpec read_local_sgd(ConfigReader& options, const StrategyRequest& request) {
@@ -41,6 +54,7 @@ StrategySpec read_local_sgd(ConfigReader& options, const StrategyRequest& reques
       "warmup_steps", averaging.warmup_steps,
       {.min = 0, .max = kMostSteps, .help = "first steps of a run; the weights are averaged after each of them"});
   read.compress = read_compression(options, request.devices);
+  read.combination = read_combination(options, read.compress);
   // Optimizer state isn't compressed and would be most of the bytes sent. With `compress` the default is `own`.
   const std::vector<std::string> states = {"averaged", "own"};
   const bool compresses = read.compress.method != CompressionOptions::Method::none;

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "ops/approach.h"
 #include "ops/sgd.h"
@@ -69,7 +70,11 @@ ReplicaMean::ReplicaMean(Replica& replica, Communicator& communicator, const Opt
         replica.model(), BucketOptions{},
         [this](const Bucket& bucket, int priority) { return compression_->sum_of(bucket, priority); });
   }
-  if (options.outer.is_plain() && !compresses) return;
+  if (options.combination == Combination::adasum && communicator.size() > 1)
+    adasum_ = std::make_unique<AdasumExchange>(communicator, optim::FlatWeights::of(replica.model()),
+                                               [this] { wait_until_idle(); });
+  DPTRAIN_CHECK(!adasum_ || !compression_, "Adasum of compressed weights");
+  if (options.outer.is_plain() && !compresses && !adasum_) return;
   const TensorOptions kept{.purpose = MemoryPurpose::optimizer};
   anchor_ = Tensor::zeros(replica.device(), weights.shape(), kept);
   if (options.outer.momentum > 0) velocity_ = Tensor::zeros(replica.device(), weights.shape(), kept);
@@ -118,15 +123,17 @@ void ReplicaMean::set_anchor() {
   if (anchor_.defined()) anchor_.copy_from(replica_.model().weights());
 }
 
+Tensor ReplicaMean::way_to_anchor() const {
+  const Tensor way = Tensor::empty(replica_.device(), anchor_.shape(), {.purpose = MemoryPurpose::workspace});
+  way.copy_from(anchor_);
+  ops::sgd_step(way, held_.front().values, {}, {.learning_rate = 1});
+  return way;
+}
+
 Tensor ReplicaMean::compressed_gradient() {
   const Tensor& gradient = replica_.model().gradients();
   gradient.fill_zero();
-  {
-    const Tensor to_anchor = Tensor::empty(replica_.device(), anchor_.shape(), {.purpose = MemoryPurpose::workspace});
-    to_anchor.copy_from(anchor_);
-    ops::sgd_step(to_anchor, held_.front().values, {}, {.learning_rate = 1});
-    ops::approach(gradient, to_anchor, static_cast<float>(share()));
-  }
+  ops::approach(gradient, way_to_anchor(), static_cast<float>(share()));
   wait_until_idle();
   if (options_.has_gpus) {
     buckets_->finish_apart([this] { wait_until_idle(); });
@@ -136,27 +143,42 @@ Tensor ReplicaMean::compressed_gradient() {
   return gradient;
 }
 
+Tensor ReplicaMean::adasum_gradient() {
+  const Tensor gradient = way_to_anchor();
+  adasum_->combine(gradient);
+  return gradient;
+}
+
+Tensor ReplicaMean::preview_of(const Held& held) {
+  if (!adasum_ || held.name != kWeights) return mean_of(held, 1);
+  const Tensor gradient = adasum_gradient(),
+               weights = Tensor::empty(replica_.device(), anchor_.shape(), {.purpose = MemoryPurpose::workspace});
+  weights.copy_from(anchor_);
+  ops::sgd_step(weights, gradient, {}, {.learning_rate = 1});
+  return weights;
+}
+
 void ReplicaMean::take_others() {
   if (communicator_.size() == 1) return;
   for (size_t i = 1; i < averaged_; ++i) held_[i].values.copy_from(mean_of(held_[i], 1));
 }
 
 void ReplicaMean::take() {
-  if (compression_) return take_compressed({});
+  if (compression_ || adasum_) return take_from_anchor({});
   if (communicator_.size() > 1) held_.front().values.copy_from(mean_of(held_.front(), 1));
   take_others();
   set_anchor();
   end_averaging();
 }
 
-void ReplicaMean::take_compressed(const OuterStep& step) {
-  ops::sgd_step(anchor_, compressed_gradient(), step.momentum > 0 ? velocity_ : Tensor(),
+void ReplicaMean::take_from_anchor(const OuterStep& step) {
+  ops::sgd_step(anchor_, adasum_ ? adasum_gradient() : compressed_gradient(), step.momentum > 0 ? velocity_ : Tensor(),
                 {.learning_rate = step.learning_rate, .momentum = step.momentum, .nesterov = step.momentum > 0});
   end_outer_step();
 }
 
 void ReplicaMean::take_outer_step() {
-  if (compression_) return take_compressed(options_.outer);
+  if (compression_ || adasum_) return take_from_anchor(options_.outer);
   if (!anchor_.defined()) return take();
   // With a weight decay of 1, the gradient is the anchor minus the mean.
   ops::sgd_step(anchor_, mean_of(held_.front(), -1), velocity_,
@@ -189,7 +211,7 @@ void ReplicaMean::swap(Shown shown) {
       const Tensor& values = held_[i].values;
       kept_.push_back(Tensor::empty(replica_.device(), values.shape(), {.purpose = MemoryPurpose::workspace}));
       kept_.back().copy_from(values);
-      values.copy_from(mean_of(held_[i], 1));
+      values.copy_from(preview_of(held_[i]));
     }
   }
   replica_.model().refresh_copies();

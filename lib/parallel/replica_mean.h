@@ -6,11 +6,16 @@
 
 #include "comm/communicator.h"
 #include "nn/named_values.h"
+#include "parallel/adasum_exchange.h"
 #include "parallel/gradient_buckets.h"
 #include "parallel/gradient_compression.h"
 #include "parallel/replica.h"
 
 namespace dptrain::parallel {
+
+/// How replicas' weights become one again: as their mean, or by adding up with Adasum how far each replica has moved
+/// them since the last time (adasum_exchange.h). What is said of the mean of weights then holds for this combination.
+enum class Combination { mean, adasum };
 
 /// How the mean of replicas' weights is applied. Its difference from the last mean is the gradient of a step of SGD
 /// with Nesterov's momentum, which all replicas make alike (DiLoCo: Douillard et al., 2023; SlowMo: Wang et al., 2020).
@@ -23,14 +28,15 @@ struct OuterStep {
 };
 
 /// One rank's end of averaging replicas that train separately. It averages weights, running statistics and, unless each
-/// replica keeps its own, the optimizer's state. Each replica counts as many times as it
-/// has samples since the last mean.
+/// replica keeps its own, the optimizer's state. Each replica counts as many times as it has samples since the last
+/// mean; in a combination of weights by Adasum all count alike.
 ///
 /// If weights are compressed, a rank sends their change since the last mean, as it would send a gradient; everything
 /// else is sent uncompressed. Used by the rank's thread; every rank makes the same calls.
 class ReplicaMean {
  public:
   struct Options {
+    Combination combination = Combination::mean;  ///< of weights; compression needs the mean
     OuterStep outer = {};
     bool averages_state = true;  ///< average the optimizer's state, too
     /// Compression of the weights that are sent. On one device nothing is sent, and nothing is compressed.
@@ -89,10 +95,17 @@ class ReplicaMean {
   Tensor mean_of(const Held& held, float factor);
   /// This replica's share in a mean, by its samples.
   double share() const;
+  /// The anchor minus this replica's weights.
+  Tensor way_to_anchor() const;
   /// The gradient of an outer step with compression: the anchor minus the mean. It is in the memory of the model's
   /// gradients.
   Tensor compressed_gradient();
-  void take_compressed(const OuterStep& step);
+  /// The gradient of an outer step with Adasum.
+  Tensor adasum_gradient();
+  /// Makes an outer step from the anchor, with compression or Adasum.
+  void take_from_anchor(const OuterStep& step);
+  /// What the weights, or another of the held values, would be after an averaging without an outer step.
+  Tensor preview_of(const Held& held);
   /// Ends an outer step that the anchor has made: the weights become the anchor.
   void end_outer_step();
   /// Averages everything except the weights.
@@ -115,9 +128,10 @@ class ReplicaMean {
   std::vector<Held> held_;  ///< weights, running statistics if there are any, then the optimizer's state
   size_t evaluated_ = 1;    ///< how many of the first entries of `held_` evaluations use
   size_t averaged_ = 1;     ///< how many of the first entries of `held_` are averaged
-  /// Flat, in the order of the weights; undefined if outer steps are plain and nothing is compressed.
+  /// Flat, in the order of the weights; undefined if the mean of uncompressed weights is taken as it is.
   Tensor anchor_;
   Tensor velocity_;                                   ///< like `anchor_`; undefined without momentum
+  std::unique_ptr<AdasumExchange> adasum_;            ///< null: weights are averaged
   std::unique_ptr<GradientCompression> compression_;  ///< null: none
   std::unique_ptr<GradientBuckets> buckets_;          ///< buckets of what is compressed
   /// While replicas are swapped: this rank's own values, from `held_[kept_from_]` on.

@@ -34,7 +34,7 @@ cmake_minimum_required(VERSION 3.22)
 project(tree LANGUAGES NONE)
 foreach(part CUDA NCCL MPI)
   if(NOT DPTRAIN_${part} STREQUAL "OFF")
-    message(FATAL_ERROR "DPTRAIN_${part}=${DPTRAIN_${part}} is refused")
+    message(FATAL_ERROR "DPTRAIN_${part}=${DPTRAIN_${part}} is refused without the headers of cuDNN's frontend")
   endif()
 endforeach()
 END

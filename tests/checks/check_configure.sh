@@ -32,5 +32,9 @@ refused() {
 refused DPTRAIN_MPI=ON -DDPTRAIN_MPI=ON -DCMAKE_DISABLE_FIND_PACKAGE_MPI=TRUE
 refused DPTRAIN_CUDA=ON -DDPTRAIN_CUDA=ON -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=TRUE
 refused DPTRAIN_NCCL=ON -DDPTRAIN_NCCL=ON
+if command -v nvcc > /dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
+  # An empty path is one that was looked for.
+  refused "the headers of cuDNN's frontend" -DDPTRAIN_CUDA=ON -DDPTRAIN_CUDNN_FRONTEND_INCLUDE=
+fi
 refused DPTRAIN_CUDA -DDPTRAIN_CUDA=maybe
 exit "$bad"

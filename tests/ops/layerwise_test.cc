@@ -8,6 +8,7 @@
 #include "ops/lars.h"
 #include "ops/reorder.h"
 #include "ops/square_digits.h"
+#include "ops/tensor_squares.h"
 #include "support/device_rows.h"
 #include "support/expect_error.h"
 #include "support/formula_tensor.h"
@@ -144,7 +145,7 @@ TEST_P(Layerwise, LarsGoesByTheNormsOfWeightsAndGradients) {
   for (const double momentum : {0.0, 0.9})
     expect_steps_of([&](Reference& on, int) { lars_reference(on, momentum, momentum > 0, 0.02, 1e-3); },
                     [&](const Buffers& on, int) {
-                      ops::lars_measure(on.weights, on.gradients, on.table, on.squares);
+                      ops::tensor_squares(on.weights, on.gradients, on.table, on.squares);
                       ops::lars_step(on.weights, on.gradients, momentum > 0 ? on.first : Tensor(), on.table, on.squares,
                                      {.learning_rate = kRate,
                                       .momentum = momentum,
@@ -199,7 +200,7 @@ TEST_P(Layerwise, StepsReadTheirNumbersOnTheDevice) {
   const auto lars = [&](double rate, const ops::UpdateControl& by) {
     const Buffers on = begin(*device);
     on.gradients.copy_from(tensor_of(*device, {elements()}, gradients_of(1)));
-    ops::lars_measure(on.weights, on.gradients, on.table, on.squares);
+    ops::tensor_squares(on.weights, on.gradients, on.table, on.squares);
     ops::lars_step(on.weights, on.gradients, on.first, on.table, on.squares,
                    {.learning_rate = rate, .momentum = 0.9, .control = by});
     return std::pair(on.weights.values(), on.first.values());
@@ -217,7 +218,7 @@ TEST_P(Layerwise, WhatHardlyMovesStaysFinite) {
   const auto device = GetParam().open();
   const Buffers on = begin(*device);
   on.gradients.copy_from(tensor_of(*device, {elements()}, std::vector<float>(static_cast<size_t>(elements()), 1e-44f)));
-  ops::lars_measure(on.weights, on.gradients, on.table, on.squares);
+  ops::tensor_squares(on.weights, on.gradients, on.table, on.squares);
   ops::lars_step(on.weights, on.gradients, {}, on.table, on.squares,
                  {.learning_rate = kRate, .trust_coefficient = 1, .epsilon = 0});
   for (size_t i = 0; i < first_weights().size(); ++i)
@@ -250,7 +251,7 @@ TEST_P(Layerwise, ANormThatIsNoNumberIsThatOfItsTensorAlone) {
           ops::lamb_measure(on.weights, on.gradients, moments, on.table, on.squares, options);
           ops::lamb_step(on.weights, moments, on.table, on.squares, options);
         } else {
-          ops::lars_measure(on.weights, on.gradients, on.table, on.squares);
+          ops::tensor_squares(on.weights, on.gradients, on.table, on.squares);
           ops::lars_step(on.weights, on.gradients, {}, on.table, on.squares, {.learning_rate = kRate});
         }
         weights = on.weights.values();
@@ -266,7 +267,7 @@ TEST_P(Layerwise, LarsIsTheSameBitsOnEveryDevice) {
     for (int step = 1; step <= 3; ++step) {
       on.gradients.copy_from(tensor_of(on_device, {elements()}, gradients_of(step)));
       on.squares.fill_zero();
-      ops::lars_measure(on.weights, on.gradients, on.table, on.squares);
+      ops::tensor_squares(on.weights, on.gradients, on.table, on.squares);
       ops::lars_step(on.weights, on.gradients, on.first, on.table, on.squares,
                      {.learning_rate = kRate,
                       .momentum = 0.9,
@@ -288,11 +289,11 @@ TEST(TensorTable, HasBuffersOfAsManyWeights) {
   EXPECT_EQ(stored_values<int64_t>(table.of_tensors), (std::vector<int64_t>{0, 0, 0, 2, 0, 0}));
   const Tensor squares = ops::no_tensor_squares(*device, 3), right = Tensor::zeros(*device, {8224}),
                wrong = Tensor::zeros(*device, {8192});
-  EXPECT_NO_THROW(ops::lars_measure(right, right, table, squares));
-  expect_error(ExitCode::bug, {"lars_measure", "[8192]", "[8224]"},
-               [&] { ops::lars_measure(right, wrong, table, squares); });
-  expect_error(ExitCode::bug, {"lars_measure", "sums of squares", "[2, 2, 16]", "[3, 2, 16]"},
-               [&] { ops::lars_measure(right, right, table, ops::no_tensor_squares(*device, 2)); });
+  EXPECT_NO_THROW(ops::tensor_squares(right, right, table, squares));
+  expect_error(ExitCode::bug, {"tensor_squares", "[8192]", "[8224]"},
+               [&] { ops::tensor_squares(right, wrong, table, squares); });
+  expect_error(ExitCode::bug, {"tensor_squares", "sums of squares", "[2, 2, 16]", "[3, 2, 16]"},
+               [&] { ops::tensor_squares(right, right, table, ops::no_tensor_squares(*device, 2)); });
   expect_error(ExitCode::bug, {"lamb: nothing has been measured"},
                [&] { ops::lamb_step(right, {.first = right, .second = right}, table, {}, {.step = 1}); });
   expect_error(ExitCode::bug, {"8 weights of tensor 0"},

@@ -113,25 +113,31 @@ TEST_F(CudaStrategies, ReplicasOnOneGpuAndOnSeveralEndInTheSameBits) {
 
 /// The steps are recorded; some have an averaging between their two parts.
 TEST_F(CudaStrategies, ReplicasThatTrainByThemselvesEndInTheBitsOfStepsThatArentRecorded) {
-  for (const Precision precision : {Precision::fp32, Precision::bf16})
-    for (const int64_t period : {1, 3}) {
-      SCOPED_TRACE(::testing::Message() << "period " << period << ", precision " << static_cast<int>(precision));
-      StrategyOptions options{
-          .name = "local_sgd",
-          .local_sgd = {.averaging = {.period = period}, .outer = {.learning_rate = 0.7, .momentum = 0.5}},
-          .sgd = {.momentum = 0.9},
-          .list = {kGpu, kGpu, kGpu},
-          .precision = precision};
-      const auto recorded = trained(options, 7, 16, 104);  // the last batch has 8
-      options.records = false;
-      expect_same_bits(recorded, trained(options, 7, 16, 104));
-      if (precision == Precision::bf16) continue;
-      options.list.clear();
-      options.devices = 3;
-      const auto cpu = trained(options, 7, 16, 104);
-      for (size_t step = 0; step < 7; ++step)
-        EXPECT_NEAR(recorded.losses[step], cpu.losses[step], 1e-3 * cpu.losses[step]) << "step " << step + 1;
-    }
+  for (const auto& [precision, combination, period] : {std::tuple(Precision::fp32, Combination::mean, 1),
+                                                       {Precision::fp32, Combination::mean, 3},
+                                                       {Precision::bf16, Combination::mean, 1},
+                                                       {Precision::bf16, Combination::mean, 3},
+                                                       {Precision::fp32, Combination::adasum, 1},
+                                                       {Precision::bf16, Combination::adasum, 3}}) {
+    SCOPED_TRACE(::testing::Message() << "period " << period << ", precision " << static_cast<int>(precision)
+                                      << (combination == Combination::adasum ? ", Adasum" : ""));
+    StrategyOptions options{.name = "local_sgd",
+                            .local_sgd = {.averaging = {.period = period},
+                                          .combination = combination,
+                                          .outer = {.learning_rate = 0.7, .momentum = 0.5}},
+                            .sgd = {.momentum = 0.9},
+                            .list = {kGpu, kGpu, kGpu},
+                            .precision = precision};
+    const auto recorded = trained(options, 7, 16, 104);  // the last batch has 8
+    options.records = false;
+    expect_same_bits(recorded, trained(options, 7, 16, 104));
+    if (precision == Precision::bf16) continue;
+    options.list.clear();
+    options.devices = 3;
+    const auto cpu = trained(options, 7, 16, 104);
+    for (size_t step = 0; step < 7; ++step)
+      EXPECT_NEAR(recorded.losses[step], cpu.losses[step], 1e-3 * cpu.losses[step]) << "step " << step + 1;
+  }
 }
 
 /// Averagings are compressed in the memory of the gradients, which recorded steps write.

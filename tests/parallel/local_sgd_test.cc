@@ -86,13 +86,14 @@ State trained_on_part(int replica, int64_t steps, const std::optional<BatchSplit
   const auto strategy = make_strategy(options);
   const Datasets data = digits(12 * kBatch, 10);
   Device* const device = strategy->batch_devices().front();
-  BatchLoader loader(data.train, {.batch_size = kBatch, .seed = 5, .devices = {device, device}, .split = split});
+  const std::vector<Device*> parts(split ? split->weights().size() : kReplicas, device);
+  BatchLoader loader(data.train, {.batch_size = kBatch, .seed = 5, .devices = parts, .split = split});
   loader.start_epoch(1);
   for (int64_t step = 1; step <= steps; ++step) {
     auto batch = std::make_shared<Batch>(std::move(*loader.next()));
-    auto& parts = batch->micro_batches.front().parts;
-    parts = {parts[static_cast<size_t>(replica)]};
-    batch->samples = parts.front().samples();
+    auto& of_replicas = batch->micro_batches.front().parts;
+    of_replicas = {of_replicas[static_cast<size_t>(replica)]};
+    batch->samples = of_replicas.front().samples();
     batch->counts = {batch->samples};
     strategy->train_step(std::move(batch), {.step = step, .epoch = 1, .learning_rate = kRate});
     strategy->take_scores(true);
@@ -257,22 +258,118 @@ TEST(LocalSgd, OuterStepsBeginAfterTheWarmUp) {
   EXPECT_NE(weights_of(outer.strategy().state_dict()), weights_of(plain.strategy().state_dict()));
 }
 
+/// What Adasum makes of how far replicas have moved from `begun`, pair by pair up the tree, tensor by tensor.
+State adasum_of(const State& begun, std::vector<State> replicas) {
+  for (State& replica : replicas)
+    for (size_t t = 0; t < begun.size(); ++t)
+      for (size_t i = 0; i < begun[t].values.size(); ++i) replica[t].values[i] -= begun[t].values[i];
+  for (size_t width = 1; width < replicas.size(); width *= 2)
+    for (size_t first = 0; first + width < replicas.size(); first += 2 * width)
+      for (size_t t = 0; t < begun.size(); ++t) {
+        auto &a = replicas[first][t].values, &b = replicas[first + width][t].values;
+        double aa = 0, bb = 0, ab = 0;
+        for (size_t i = 0; i < a.size(); ++i) {
+          aa += double{a[i]} * a[i];
+          bb += double{b[i]} * b[i];
+          ab += double{a[i]} * b[i];
+        }
+        for (size_t i = 0; i < a.size(); ++i)
+          a[i] = static_cast<float>((aa > 0 ? 1 - ab / (2 * aa) : 1) * a[i] + (bb > 0 ? 1 - ab / (2 * bb) : 1) * b[i]);
+      }
+  for (size_t t = 0; t < begun.size(); ++t)
+    for (size_t i = 0; i < begun[t].values.size(); ++i) replicas[0][t].values[i] += begun[t].values[i];
+  return replicas[0];
+}
+
+/// The distance between two states' weights, relative to how far `right` lies from `begun`.
+double off(const State& got, const State& right, const State& begun) {
+  const auto a = weights_of(got), b = weights_of(right), c = weights_of(begun);
+  double apart = 0, moved = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    apart += std::pow(a[i] - b[i], 2);
+    moved += std::pow(b[i] - c[i], 2);
+  }
+  return std::sqrt(apart / moved);
+}
+
+/// Evaluations and checkpoints see what an averaging would give. Running statistics are averaged.
+TEST(LocalSgd, AdasumAddsUpHowFarReplicasHaveMoved) {
+  constexpr int64_t kSteps = 3;
+  for (const std::vector<int64_t>& shares : {std::vector<int64_t>{1, 1}, {3, 1}, {1, 1, 2}, {2, 1, 1, 1, 3}}) {
+    const BatchSplit split(shares);
+    std::vector<State> alone;
+    for (int replica = 0; replica < std::ssize(shares); ++replica)
+      alone.push_back(trained_on_part(replica, kSteps, split));
+    StrategyOptions options = options_with({.period = kSteps}, static_cast<int>(shares.size()));
+    options.local_sgd.combination = Combination::adasum;
+    Training combined(options, split);
+    const State begun = combined.strategy().state_dict();
+    options.local_sgd.averaging.period = 100;
+    Training apart(options, split);
+    combined.steps(1, kSteps);
+    apart.steps(1, kSteps);
+    EXPECT_TRUE(combined.is_the_same_everywhere());
+    EXPECT_FALSE(apart.is_the_same_everywhere());
+    const State right = adasum_of(begun, alone);
+    EXPECT_LT(off(combined.strategy().state_dict(), right, begun), 1e-4);
+    expect_same_bits(apart.strategy().state_dict(), combined.strategy().state_dict());
+    // It isn't the mean.
+    options.local_sgd.combination = Combination::mean;
+    Training mean(options, split);
+    mean.steps(1, kSteps);
+    EXPECT_GT(off(mean.strategy().state_dict(), right, begun), 0.1);
+  }
+}
+
+/// A device without samples hasn't moved, and adds nothing.
+TEST(LocalSgd, AdasumOfOneThatTrainsIsThatOne) {
+  constexpr int64_t kSteps = 3;
+  const BatchSplit split(std::vector<int64_t>{0, 1});
+  StrategyOptions options = options_with({.period = kSteps});
+  options.local_sgd.combination = Combination::adasum;
+  Training training(options, split);
+  const State begun = training.strategy().state_dict();
+  training.steps(1, kSteps);
+  EXPECT_LT(off(training.strategy().state_dict(), trained_on_part(1, kSteps, split), begun), 1e-5);
+}
+
+/// A step to the combination itself is no outer step, and half a step goes half the way.
+TEST(LocalSgd, OuterStepsGoByHowFarAdasumMoves) {
+  StrategyOptions options = options_with({.period = 2, .warmup_steps = 1});
+  options.local_sgd.combination = Combination::adasum;
+  Training whole(options);
+  options.local_sgd.outer = {.learning_rate = 0.5};
+  Training half(options);
+  whole.step(1);
+  half.step(1);
+  expect_same_bits(half.strategy().state_dict(), whole.strategy().state_dict());
+  const auto begun = weights_of(whole.strategy().state_dict());
+  whole.steps(2, 3);
+  half.steps(2, 3);
+  const auto all = weights_of(whole.strategy().state_dict()), got = weights_of(half.strategy().state_dict());
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], (begun[i] + all[i]) / 2, 1e-6) << i;
+}
+
 /// A checkpoint, a hash or an evaluation between two averagings changes no weight.
 TEST(LocalSgd, LookingAtTheWeightsChangesNothingThatIsTrained) {
-  Training looked_at(options_with({.period = 4})), alone(options_with({.period = 4}));
   const Datasets data = digits(64, 64);
-  for (int64_t step = 1; step <= 6; ++step) {
-    looked_at.step(step);
-    alone.step(step);
-    const State state = looked_at.strategy().state_dict();
-    expect_same_bits(looked_at.strategy().training_state().model, state);
-    size_t tensors = 0;
-    looked_at.strategy().for_each_state([&](const nn::NamedValues&) { ++tensors; });
-    EXPECT_EQ(tensors, state.size());
-    ASSERT_TRUE(looked_at.strategy().evaluate(*data.test, {.stopped = [] { return false; }}));
-    expect_same_bits(looked_at.strategy().state_dict(), state);
+  for (const Combination combination : {Combination::mean, Combination::adasum}) {
+    StrategyOptions options = options_with({.period = 4});
+    options.local_sgd.combination = combination;
+    Training looked_at(options), alone(options);
+    for (int64_t step = 1; step <= 6; ++step) {
+      looked_at.step(step);
+      alone.step(step);
+      const State state = looked_at.strategy().state_dict();
+      expect_same_bits(looked_at.strategy().training_state().model, state);
+      size_t tensors = 0;
+      looked_at.strategy().for_each_state([&](const nn::NamedValues&) { ++tensors; });
+      EXPECT_EQ(tensors, state.size());
+      ASSERT_TRUE(looked_at.strategy().evaluate(*data.test, {.stopped = [] { return false; }}));
+      expect_same_bits(looked_at.strategy().state_dict(), state);
+    }
+    expect_same_bits(looked_at.strategy().state_dict(), alone.strategy().state_dict());
   }
-  expect_same_bits(looked_at.strategy().state_dict(), alone.strategy().state_dict());
 }
 
 /// The reference is one device that has the mean of the weights.
@@ -297,10 +394,17 @@ TEST(LocalSgd, GoesOnFromWhatReplicasCarriedAlong) {
         {.averaging = every_fourth, .outer = {.learning_rate = 0.7, .momentum = 0.9}},
         {.averaging = every_fourth, .outer = {.learning_rate = 0.7}},
         {.averaging = every_fourth, .averages_state = false},
-        {.averaging = every_fourth, .outer = {.learning_rate = 0.7}, .averages_state = false}})
+        {.averaging = every_fourth, .outer = {.learning_rate = 0.7}, .averages_state = false},
+        {.averaging = every_fourth, .combination = Combination::adasum},
+        {.averaging = every_fourth,
+        .combination = Combination::adasum,
+        .outer = {.learning_rate = 0.7, .momentum = 0.9},
+        .averages_state = false}})
     for (const int64_t stop : {3, 4, 6}) {
       SCOPED_TRACE(::testing::Message() << "outer rate " << local_sgd.outer.learning_rate << ", averages state "
-                                        << local_sgd.averages_state << ", stopped after " << stop);
+                                        << local_sgd.averages_state << ", Adasum "
+                                        << (local_sgd.combination == Combination::adasum) << ", stopped after "
+                                        << stop);
       StrategyOptions options = options_with({}, 3);
       options.local_sgd = local_sgd;
       Training whole(options), begun(options), resumed(options);

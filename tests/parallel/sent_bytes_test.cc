@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "ops/square_digits.h"
 #include "parallel/parity_nets.h"
 #include "parallel/parity_ways.h"
 
@@ -53,6 +54,13 @@ int64_t parameter_bytes(const ParityNet& net) {
   return bytes;
 }
 
+int64_t parameters(const ParityNet& net) {
+  const auto device = open_device({DeviceKind::cpu, 0});
+  const auto model = net.model.build({.device = *device}, net.input);
+  model->place(*device, {});
+  return std::ssize(model->parameters());
+}
+
 /// V in the formulas: two running statistics for each batch norm.
 int64_t statistics_bytes(const ParityNet& net) {
   int64_t bytes = 0;
@@ -90,6 +98,22 @@ TEST(LocalSgdBytes, AreThoseOfWhatReplicasHoldAtEachAveraging) {
         const int64_t weights = (momentum > 0 && averages ? 2 : 1) * parameter_bytes(net);
         EXPECT_EQ(sent.bytes, 2 * (devices - 1) * (weights + statistics_bytes(net)));
       }
+}
+
+/// As many, up to the padding of parts, and four sums of squares of each tensor for every pair of vectors.
+TEST(LocalSgdBytes, OfAdasumAreThoseOfAMeanAndOfNorms) {
+  const ParityNet net = parity_net("resnet", kSteps * kBatch);
+  for (const int devices : {1, 2, 3, 5}) {
+    SCOPED_TRACE(devices);
+    StrategyOptions options{.name = "local_sgd", .devices = devices, .local_sgd = {.averaging = {.period = kSteps}}};
+    const int64_t mean = sent_by(options, net).bytes;
+    options.local_sgd.combination = Combination::adasum;
+    constexpr int64_t kNorms = 4 * 8 * ops::kSquareSumNumbers;
+    const int64_t pairs = devices - 1, norms = 2 * (devices - 1) * pairs * parameters(net) * kNorms,
+                  got = sent_by(options, net).bytes - norms;
+    EXPECT_GE(got, mean);
+    EXPECT_LE(got, mean + devices * (devices - 1) * kFloat * 16);
+  }
 }
 
 /// They are the bytes of a step of ddp, and of the running statistics.

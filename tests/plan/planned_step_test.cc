@@ -125,6 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"lenet_kvstore", kLeNet, on(2, "kvstore")}, Row{"bert_kvstore", kBert, on(3, "kvstore")},
         Row{"lenet_kvstore_local", kLeNet, on(2, "{name: kvstore, type: local}")},
         Row{"lenet_local_sgd", kLeNet + "optimizer: adam\n", on(3, "{name: local_sgd, period: 1}")},
+        Row{"lenet_local_sgd_adasum", kLeNet, on(3, "{name: local_sgd, period: 1, combine: adasum}")},
         Row{"resnet_local_sgd", kResNet, on(2, "{name: local_sgd, period: 1}")},
         Row{"lenet_local_sgd_powersgd", kLeNet, on(3, "{name: local_sgd, period: 1, compress: powersgd}")},
         Row{"resnet_local_sgd_bf16", kResNet, on(2, "{name: local_sgd, period: 1, compress: bf16}")},

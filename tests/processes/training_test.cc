@@ -50,6 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
         Way{"find_unused", "lenet_ddp_2cpu", {1, 2}, strategy("{name: ddp, find_unused: true, bucket_mb: 0.1}")},
         Way{"kvstore", "lenet_ddp_2cpu", {2, 2}, strategy("{name: kvstore, type: device}")},
         Way{"local_sgd", "lenet_ddp_2cpu", {1, 2}, strategy("{name: local_sgd, period: 3}")},
+        Way{"local_sgd_adasum", "lenet_ddp_2cpu", {1, 2}, strategy("{name: local_sgd, period: 3, combine: adasum}")},
         Way{"local_sgd_powersgd",
             "lenet_ddp_2cpu",
             {1, 2},
