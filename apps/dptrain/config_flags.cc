@@ -79,6 +79,11 @@ fs::path find_config(const std::string& name) {
                         .advice = fs::is_regular_file(inside, error) ? fmt::format("write --config {}", inside.string())
                                                                      : "name a YAML file in it"});
   }
+  if (!fs::exists(name, error) && error == std::errc::permission_denied)
+    throw Error(ExitCode::missing_file, Mistake{.where = name,
+                                                .expected = "expected a configuration",
+                                                .got = "a path through a folder that this user may not enter",
+                                                .advice = "change the folder's permissions, or name another file"});
   const std::string near = config_suggestion(fs::path(name).stem().string(), known);
   const std::string advice = near.empty() ? fmt::format("looked in {}", fmt::join(looked, ", ")) : near;
   throw Error(ExitCode::missing_file,

@@ -67,6 +67,14 @@ std::string narrow_mask(const train::Experiment& experiment, int workers_of_host
   return fmt::format("{} CPU thread{} on {} of {} cores", threads, threads == 1 ? "" : "s", cores, launchers);
 }
 
+/// " (epochs, seed differ, too)": the keys behind the first one; "" if there are none.
+std::string others_of(const std::vector<train::DifferingKey>& differing) {
+  std::vector<std::string> others;
+  for (size_t k = 1; k < differing.size(); ++k) others.push_back(differing[k].key);
+  return others.empty() ? ""
+                        : fmt::format(" ({} differ{}, too)", fmt::join(others, ", "), others.size() == 1 ? "s" : "");
+}
+
 }  // namespace
 
 void JobSession::form_training(const std::string& config, train::Experiment& experiment) {
@@ -99,8 +107,9 @@ void JobSession::agree_on_config(const std::string& own) {
       {parse_config(from_main(own), place_of(0)), parse_config(own, place_of(process()))}, kOfHost);
   if (differing.empty()) return;
   throw Error(ExitCode::ranks_disagree,
-              fmt::format("{}: {} on {}, {} on {}; give all processes the same configuration", differing[0].key,
-                          differing[0].values[0], place_of(0), differing[0].values[1], place_of(process())));
+              fmt::format("{}: {} on {}, {} on {}{}; give all processes the same configuration", differing[0].key,
+                          differing[0].values[0], place_of(0), differing[0].values[1], place_of(process()),
+                          others_of(differing)));
 }
 
 void JobSession::take_roles(const train::Experiment& experiment) {

@@ -54,11 +54,12 @@ class HostsFaultsTest : public LaunchedTrainingTest {
 };
 
 TEST_F(HostsFaultsTest, AnotherConfigurationOnOneHost) {
-  before_ = "[[ $(hostname) != host2 ]] || set -- \"$@\" --set learning_rate=0.5\n";
+  before_ = "[[ $(hostname) != host2 ]] || set -- \"$@\" --set learning_rate=0.5 --set seed=7 --set clip_norm=2\n";
   const Finished finished = Process(over_hosts()).wait();
   EXPECT_EQ(finished.exit, 76) << finished.err;
   const std::string sentence =
-      "learning_rate: 0.05 on process 0 on host1, 0.5 on process 1 on host2; give all processes the same configuration";
+      "seed: 0 on process 0 on host1, 7 on process 1 on host2 (learning_rate, clip_norm differ, too); give all "
+      "processes the same configuration";
   for (const char* mark : {"", "[process 1] "})
     EXPECT_NE(finished.err.find(fmt::format("\n{}dptrain: {}\n", mark, sentence)), std::string::npos) << finished.err;
   EXPECT_EQ(finished.last_error(), "launch: the job ended with exit code 76: " + sentence);
