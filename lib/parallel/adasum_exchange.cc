@@ -48,6 +48,7 @@ AdasumExchange::AdasumExchange(Communicator& communicator, const optim::FlatWeig
 void AdasumExchange::combine(const Tensor& change) {
   if (communicator_.size() == 1) return;
   between_();
+  // The other vectors' memory is free again before the parts are handed out.
   const Tensor combined = [&] {
     const std::vector<Tensor> vectors = collect(change);
     combine_parts(vectors);

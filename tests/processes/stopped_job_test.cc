@@ -15,7 +15,7 @@ class StoppedJobTest : public WatchdogTest {
   /// Expects that all processes stop after the same step with a checkpoint, whichever gets the signal, and that none is
   /// left. Returns that step.
   int64_t expect_stops(const std::function<void(Launch&)>& send, const Command& settings = {}) {
-    LaunchOptions options = job(/*grace_s=*/2, /*steps=*/"1000000");
+    LaunchOptions options = job(/*grace_s=*/10, /*steps=*/"1000000");
     for (Command& command : options.processes) command.insert(command.end(), settings.begin(), settings.end());
     Launch launch(options);
     wait_until_trained(launch.launcher());
